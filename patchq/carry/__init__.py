@@ -1,0 +1,1 @@
+"""Carry a series onto a new base: fold, plan, proof, journal, sync."""

@@ -1,0 +1,184 @@
+"""What a queue is right now: its tree, its state, whether it holds, what became of a patch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from patchq.carry import journal
+from patchq.carry.checks import runner
+from patchq.carry.prove import Check, Proof, apply_check, sound
+from patchq.carry.quilt import by_quilt
+from patchq.carry.workspace import Queue, applied, base_of, upstream_of
+from patchq.config import Project
+from patchq.gitstore.store import Store
+from patchq.progress import SILENT, Progress
+from patchq.queue import header as headers
+from patchq.queue.patch import FILE
+from patchq.queue.series import RETIRED
+
+
+def runner_tree(queue: Queue, *, offline: bool = False, progress: Progress = SILENT) -> str:
+    """The hash of base + series; from the record where the series is the one it is of."""
+    if queue.is_proved and queue.state.runner_tree:
+        return queue.state.runner_tree
+    with upstream_of(queue, offline=offline, progress=progress) as upstream:
+        base = base_of(queue, upstream)
+        return applied(upstream.store, base, queue.series.applied, progress).tree
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Whether the series holds on its base. `tree` is what it gives there."""
+
+    queue: str
+    base: str
+    tree: str
+    proof: Proof
+
+
+def check(
+    queue: Queue, *, quilt: bool = False, offline: bool = False, progress: Progress = SILENT
+) -> CheckReport:
+    """Apply the series by git (and by quilt), compile what it changed, run what it brings."""
+    series = queue.series.applied
+    with upstream_of(queue, offline=offline, progress=progress) as upstream:
+        base = base_of(queue, upstream)
+        store = upstream.store
+        carry = applied(store, base, series, progress)
+        checks = [_numbers(queue), _canonical(queue, carry.patches)]
+        checks.append(apply_check(store, base.tree, series, carry.tree))
+        checks += sound(store, base.tree, carry.tree, _reader(store, carry.tree))
+        if queue.state.runner_tree:
+            checks.append(_recorded(queue, carry.tree))
+        if quilt:
+            progress.step("applying with quilt")
+            checks.append(by_quilt(store, base.tree, series))
+        checks += runner(queue.project, queue.config.series, progress)(store, carry.tree, series)
+    return CheckReport(queue.config.name, base.name, carry.tree, Proof(tuple(checks)))
+
+
+def _reader(store: Store, tree: str) -> Callable[[bytes], bytes | None]:
+    # What the series itself defines twice was accepted when it was recorded.
+    def read(path: bytes) -> bytes | None:
+        entry = store.objects.lookup(tree, path)
+        return store.objects.blob(entry.oid) if entry else None
+
+    return read
+
+
+def _recorded(queue: Queue, tree: str) -> Check:
+    if queue.state.runner_tree == tree:
+        return Check("recorded tree", True, tree)
+    return Check(
+        "recorded tree",
+        False,
+        f"the series gives {tree}, {queue.state.runner_tree} is recorded:"
+        " it was changed by hand; `patchq sync --onto "
+        f"{queue.state.release}` proves and records it",
+    )
+
+
+def _numbers(queue: Queue) -> Check:
+    seen: dict[int, str] = {}
+    double = []
+    for patch in queue.series.all:
+        if patch.number in seen:
+            double.append(f"{patch.file} and {seen[patch.number]}")
+        seen[patch.number] = patch.file
+    return Check("numbers", not double, "; ".join(double) or f"{len(seen)} patches")
+
+
+def _canonical(queue: Queue, carried: Sequence[object]) -> Check:
+    odd = [patch.file for patch in queue.series.applied if patch.files is None]
+    ok = not odd
+    detail = f"not in canonical form: {', '.join(odd)}; `patchq sync` rewrites them"
+    return Check("canonical form", ok, f"{len(carried)} patches" if ok else detail)
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """Where the queue stands, without asking anybody outside."""
+
+    queue: str
+    source: str
+    base: str
+    tree: str
+    applied: int
+    held: tuple[tuple[str, str], ...]
+    retired: int
+    proved: bool
+    recovered: str | None = None
+
+
+def status(queue: Queue, recovered: str | None = None) -> StatusReport:
+    source = queue.config.sources[0]
+    return StatusReport(
+        queue.config.name,
+        f"{source.kind} {source.value}",
+        queue.state.release,
+        queue.state.runner_tree if queue.is_proved else "",
+        len(queue.series.applied),
+        tuple(queue.series.held.items()),
+        len(queue.series.retired),
+        queue.is_proved,
+        recovered,
+    )
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step of a patch's (or the queue's) life: a journal entry, or its retirement."""
+
+    when: datetime | None
+    entry: int | None
+    what: str
+    detail: str
+    text: bytes = b""
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    queue: str
+    name: str
+    events: tuple[Event, ...]
+
+
+def history(project: Project, queue: Queue, name: str | None) -> HistoryReport:
+    """What was done to the queue, or to the patch `name` (a retired one included).
+
+    Raises PatchqError for a name that never was.
+    """
+    events = [
+        Event(entry.at, entry.id, entry.command, _entry_detail(entry, queue.config.series))
+        for entry in journal.entries(project)
+        if name is None or any(_is_of(change.path, name) for change in entry.changes)
+    ]
+    if name is not None:
+        events += _retired(queue, name)
+        if not events and name not in {patch.name for patch in queue.series.all}:
+            queue.series.find(name)
+    return HistoryReport(queue.config.name, name or "", tuple(events))
+
+
+def _entry_detail(entry: journal.Entry, folder: str) -> str:
+    undone = f" (taken back by entry {entry.undone_by})" if entry.undone_by else ""
+    return entry.summary + undone
+
+
+def _is_of(path: str, name: str) -> bool:
+    found = FILE.match(path.rpartition("/")[2])
+    return bool(found and name in (found[2], found[0], str(int(found[1]))))
+
+
+def _retired(queue: Queue, name: str) -> list[Event]:
+    events = []
+    for file in queue.series.retired:
+        if not _is_of(file, name):
+            continue
+        data = (queue.folder / RETIRED / file).read_bytes()
+        header, _ = headers.parse(data, file)
+        told = "; ".join(header.all("Patchq-Evidence"))
+        events.append(Event(None, None, f"dropped: {header.get('Patchq-Dropped')}", told, data))
+    return events

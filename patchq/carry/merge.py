@@ -1,0 +1,267 @@
+"""The three-way merge of one path of one patch, and what it shows.
+
+base is the file before the patch on the old release, theirs the file after it, ours the file as
+the series carried so far left it on the new release. Nothing here writes anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from patchq.carry import text
+from patchq.carry.text import Gap
+from patchq.gitstore.objects import blob_id
+from patchq.gitstore.store import Merged, Store
+from patchq.judge.definitions import doubles, named
+from patchq.judge.model import FileSeen
+from patchq.queue.diff import Atom, Hunk
+
+LINK = "120000"
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a tree: its git mode and its content."""
+
+    mode: str
+    data: bytes
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        return text.split(self.data)
+
+    @cached_property
+    def oid(self) -> str:
+        return blob_id(self.data)
+
+    @property
+    def mergeable(self) -> bool:
+        """Text of a regular file; git calls content with an early NUL binary."""
+        return self.mode != LINK and b"\0" not in self.data[:8000]
+
+
+@dataclass
+class Track:
+    """One path on both sides while the series goes by. `gaps` None: not known (any more)."""
+
+    path: bytes
+    new_path: bytes
+    old: Blob | None
+    new: Blob | None
+    gaps: list[Gap] | None = None
+    gain: Callable[[], Counter[bytes]] = Counter
+    upstream_changed: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The merged file, what was seen, and (for a conflict) the text with our side winning."""
+
+    result: Blob | None
+    seen: FileSeen
+    gaps: list[Gap] | None = None
+    marked: bytes = field(default=b"", repr=False)
+
+
+def gaps_of(store: Store, track: Track) -> list[Gap]:
+    """Where the two sides of `track` differ; both must be mergeable texts."""
+    if track.gaps is None:
+        assert track.old is not None and track.new is not None
+        if track.old.data == track.new.data:
+            track.gaps = []
+        else:
+            diff = store.diff_data(track.old.data, track.new.data)
+            track.gaps = [gap for _, gaps, _ in text.sections(diff) for gap in gaps]
+    return track.gaps
+
+
+def merge(
+    store: Store,
+    track: Track,
+    theirs: Blob | None,
+    hunks: Sequence[Hunk],
+    labels: tuple[str, str, str],
+    obstacle: str = "",
+) -> Outcome:
+    """Merge what a patch does to one path onto the new release's side of it.
+
+    `hunks` are the patch's own (none where the file is replaced whole), `labels` name the three
+    sides in conflict markers, `obstacle` says what stands in the way of a new file.
+    """
+    base, ours = track.old, track.new
+    atoms = text.atoms_of(hunks)
+    seen = FileSeen(
+        path=track.path,
+        new_path=track.new_path,
+        merge="clean",
+        atoms=len(atoms),
+        lines=sum(text.counted(atoms).values()),
+        upstream_changed=track.upstream_changed,
+        mode_only=base is not None and theirs is not None and base.data == theirs.data,
+    )
+    if _equal(theirs, base):
+        return Outcome(ours, replace(seen, merge="noop"), track.gaps)
+    if obstacle:
+        return _conflict(theirs, seen, obstacle)
+    if _equal(ours, base):
+        return Outcome(theirs, seen, [])
+    if _equal(ours, theirs):
+        same = replace(seen, merge="empty", same=len(atoms), found=seen.lines, reverse=True)
+        return Outcome(ours, same, [])
+    if theirs is None:
+        return _conflict(None, seen, "changed upstream, deleted by the patch")
+    if ours is None:
+        return _conflict(theirs, seen, "deleted upstream")
+    mode = _mode(base, ours, theirs)
+    if mode is None:
+        return _conflict(theirs, seen, "both changed the mode")
+    if base is not None and base.data == theirs.data:
+        merged = Blob(mode, ours.data)
+        return Outcome(merged, replace(seen, merge=_left(merged, ours)), track.gaps)
+    if base is not None and base.data == ours.data:
+        return Outcome(Blob(mode, theirs.data), seen, [])
+    if ours.data == theirs.data:
+        merged = Blob(mode, ours.data)
+        same = replace(seen, same=len(atoms), found=seen.lines, reverse=True)
+        return Outcome(merged, replace(same, merge=_left(merged, ours)), [])
+    if not all(side.mergeable for side in (base, ours, theirs) if side is not None):
+        kind = "both changed the link" if LINK in (ours.mode, theirs.mode) else "binary"
+        return _conflict(theirs, seen, kind)
+    if base is None:
+        return _texts(store, track, Blob(mode, b""), ours, theirs, atoms, hunks, seen, labels)
+    return _texts(store, track, base, ours, Blob(mode, theirs.data), atoms, hunks, seen, labels)
+
+
+def _texts(
+    store: Store,
+    track: Track,
+    base: Blob,
+    ours: Blob,
+    theirs: Blob,
+    atoms: list[Atom],
+    hunks: Sequence[Hunk],
+    seen: FileSeen,
+    labels: tuple[str, str, str],
+) -> Outcome:
+    """Both sides changed a text: hunk arithmetic where it can, a real merge where it must."""
+    gain = track.gain()
+    added = text.counted(atoms)
+    seen = replace(seen, found=sum((added & gain).values()))
+    gaps = gaps_of(store, track) if track.old is not None else [Gap(0, 0, 0, len(ours.lines))]
+    seen = replace(seen, same=text.same_places(gaps, atoms, ours.lines))
+    put = text.shift(gaps, atoms)
+    if put is not None:
+        moved, after = put
+        result = Blob(theirs.mode, b"".join(text.replace(ours.lines, moved)))
+        return _once(track, theirs, ours, Outcome(result, seen, after), moved, gain)
+    merged = store.merge_file(base.data, ours.data, theirs.data, labels=labels)
+    if not merged.conflicts:
+        result = Blob(theirs.mode, merged.data)
+        if result == ours:
+            seen = replace(seen, merge="empty", reverse=_reverse(ours.data, hunks))
+        return _once(track, theirs, ours, Outcome(result, seen), [], gain)
+    return _torn(store, track, base, ours, theirs, hunks, seen, merged)
+
+
+def _torn(
+    store: Store,
+    track: Track,
+    base: Blob,
+    ours: Blob,
+    theirs: Blob,
+    hunks: Sequence[Hunk],
+    seen: FileSeen,
+    merged: Merged,
+) -> Outcome:
+    wins = store.merge_file(base.data, ours.data, theirs.data, favour="ours")
+    mine = store.merge_file(base.data, ours.data, theirs.data, favour="theirs")
+    kind = "both added the file" if track.old is None else "content"
+    seen = replace(
+        seen,
+        merge="conflict",
+        kind=kind,
+        wins_empty=wins.data == ours.data,
+        reverse=_reverse(ours.data, hunks),
+    )
+    return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data)
+
+
+def _once(
+    track: Track,
+    theirs: Blob,
+    ours: Blob,
+    outcome: Outcome,
+    moved: list[Atom],
+    gain: Counter[bytes],
+) -> Outcome:
+    """Nothing that upstream added elsewhere in the file may stand twice.
+
+    A block is left out where upstream has it verbatim and keeping it would define a name twice
+    (in Python; elsewhere where it is a top-level block of three lines or more).
+    """
+    result = outcome.result
+    assert result is not None
+    python = track.path.endswith(b".py")
+    if python:
+        fresh = named(line for atom in moved for line in atom.new) if moved else named(gain)
+        twice = doubles(result.data, ours.data, theirs.data) if fresh & named(gain) else ()
+        short = {name.rpartition(".")[2].encode() for name in twice}
+        left_out = [a for a in moved if named(a.new) & short and text.block(a) in ours.data]
+    else:
+        twice = ()
+        left_out = [a for a in moved if _top_block(a, gain) and text.block(a) in ours.data]
+    if not left_out:
+        return replace(outcome, seen=replace(outcome.seen, doubles=twice))
+    kept = [atom for atom in moved if atom not in left_out]
+    again = Blob(result.mode, b"".join(text.replace(ours.lines, kept)))
+    twice = doubles(again.data, ours.data, theirs.data) if python else ()
+    seen = replace(outcome.seen, elsewhere=len(left_out), doubles=twice)
+    if again == ours:
+        seen = replace(seen, merge="clean")
+    return Outcome(again, seen, None)
+
+
+def _top_block(atom: Atom, gain: Counter[bytes]) -> bool:
+    lines = [line.rstrip(b"\r\n") for line in atom.new if line.strip()]
+    if len(lines) < 3 or lines[0][:1].isspace() or not lines[0][:1].isalpha():
+        return False
+    return not Counter(lines) - gain
+
+
+def _reverse(data: bytes, hunks: Sequence[Hunk]) -> bool:
+    """Whether the patch's result stands in `data`, and what it starts from does not.
+
+    Hunks that only remove lines say nothing: their result is context.
+    """
+    telling = [hunk for hunk in hunks if any(atom.new for atom in hunk.atoms)]
+    return (
+        bool(telling)
+        and all(b"".join(hunk.new) in data for hunk in telling)
+        and not any(b"".join(hunk.old) in data for hunk in telling)
+    )
+
+
+def _left(merged: Blob, ours: Blob) -> Literal["clean", "empty"]:
+    return "empty" if merged == ours else "clean"
+
+
+def _equal(one: Blob | None, other: Blob | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.mode == other.mode and one.data == other.data
+
+
+def _mode(base: Blob | None, ours: Blob, theirs: Blob) -> str | None:
+    """The merged mode, or None where both sides changed it differently."""
+    before = base.mode if base is not None else theirs.mode
+    if ours.mode == theirs.mode or theirs.mode == before:
+        return ours.mode
+    return theirs.mode if ours.mode == before else None
+
+
+def _conflict(theirs: Blob | None, seen: FileSeen, kind: str) -> Outcome:
+    return Outcome(theirs, replace(seen, merge="conflict", kind=kind), None)

@@ -1,0 +1,1 @@
+"""One module per command: parse, call, hand the result to render."""

@@ -1,0 +1,169 @@
+"""The entry point: a table of commands, imported one at a time, and what errors become."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from patchq.errors import PatchqError
+
+COMMANDS = {
+    "init": "Make a queue in the current git repository.",
+    "import": "Bring patches in: files, a quilt folder, a commit range.",
+    "sync": "Carry the series onto a release of upstream, and prove it.",
+    "status": "Where the queue stands.",
+    "series": "List the patches.",
+    "show": "Show one patch.",
+    "check": "Prove the series on its base; with --quilt, by quilt as well.",
+    "tree": "Print the runner tree: the hash of base and series.",
+    "export": "Write the queue to a branch, one commit a patch.",
+    "decide": "Answer what a sync asked about a patch.",
+    "history": "What was done, and what became of a patch.",
+    "undo": "Take the last change back.",
+}
+MODULES = {"import": "import_"}
+
+# What points git to another repository: ours is the one around the working directory.
+FOREIGN = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+)
+
+
+class Commands(TyperGroup):
+    """Imports a command's module when that command is called; help needs only the table."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"patchq.cli.{MODULES.get(cmd_name, cmd_name)}")
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cmd_name, help=module.command.__doc__)(module.command)
+        return get_command(app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Carry a queue of patches over moving upstream releases.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from patchq import __version__
+
+        typer.echo(f"patchq {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=_version, help="Print the version."
+    ),
+) -> None:
+    return None
+
+
+def main() -> int:
+    """Run the command line; the exit status (see patchq.errors)."""
+    for name in FOREIGN:
+        os.environ.pop(name, None)
+    try:
+        result = app(standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except PatchqError as problem:
+        return _problem(problem)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; nothing is half done\n")
+        return 130
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.Abort:
+        return 130
+    except BrokenPipeError:
+        # `patchq series | head`: the reader has enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as bug:
+        if hasattr(bug, "format_message") and hasattr(bug, "exit_code"):
+            bug.show()  # type: ignore[attr-defined]
+            return int(bug.exit_code)
+        return _bug(bug)
+
+
+def _problem(problem: PatchqError, log: str = "") -> int:
+    from patchq.paths import show
+
+    if "--json" in sys.argv[1:]:
+        from patchq.render import jsons
+
+        sys.stdout.write(jsons.dump(jsons.error(problem, log)) + "\n")
+    else:
+        sys.stderr.write(f"patchq: {show(problem.message)}\n")
+        if problem.hint:
+            sys.stderr.write(f"        {show(problem.hint)}\n")
+    return problem.exit_code
+
+
+def _bug(bug: Exception) -> int:
+    """Ours: a log that can be pasted, named in one sentence."""
+    if isinstance(bug, OSError):
+        where = f" ({bug.filename})" if bug.filename else ""
+        return _problem(
+            PatchqError(
+                f"the system refused: {bug.strerror or bug}{where}",
+                "nothing was changed; make room or correct the permissions, then run it again",
+            )
+        )
+    import platform
+    import traceback
+
+    from patchq import __version__
+    from patchq.config import cache_dir
+
+    log = cache_dir() / "last-crash.log"
+    told = "".join(traceback.format_exception(bug))
+    about = f"patchq {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"{about}\narguments: {sys.argv[1:]}\n\n{told}", encoding="utf-8")
+        name = str(log)
+    except OSError:
+        sys.stderr.write(told)
+        name = ""
+    problem = PatchqError(
+        f"patchq has a bug: {type(bug).__name__}: {bug}",
+        f"please report it with {name}" if name else "please report it with the text above",
+        exit_code=3,
+    )
+    return _problem(problem, name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""`patchq series`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from patchq.cli.options import Json, QueueName
+
+
+def command(queue: QueueName = None, json: Json = False) -> None:
+    """List the patches in order, held ones included.
+
+    patchq series
+    """
+    from patchq.carry.workspace import read_queue, reading
+    from patchq.cli.out import give, say
+    from patchq.render import jsons
+
+    project, recovered = reading(Path.cwd(), "series")
+    say(recovered)
+    found = read_queue(project, queue)
+
+    def drawing() -> object:
+        from patchq.render import tables
+
+        return tables.series(found.series)
+
+    give(json, lambda: jsons.series(found.config.name, found.series), drawing)

@@ -1,0 +1,42 @@
+"""`patchq undo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from patchq.cli.options import DryRun, Json
+
+
+def command(
+    entry: Annotated[
+        int | None, typer.Argument(metavar="[ENTRY]", help="A number of `patchq history`.")
+    ] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Take the last change back; with a number, that one. To undo an undo is to redo.
+
+    patchq undo
+
+    patchq undo 7 --dry-run
+    """
+    from patchq.carry import journal
+    from patchq.carry.workspace import writing
+    from patchq.cli.out import give, say
+    from patchq.render import jsons
+    from patchq.render.console import text
+
+    with writing(Path.cwd(), "undo") as (project, recovered):
+        say(recovered)
+        done = journal.undo(project, entry, dry_run=dry_run)
+    verb = "would be" if dry_run else "is"
+    files = ", ".join(change.path for change in done.changes)
+    again = "" if dry_run else f" `patchq undo {done.id}` does it again."
+    give(
+        json,
+        lambda: jsons.undone(done, dry_run=dry_run),
+        lambda: text(f"Entry {done.undoes} {verb} taken back ({files}).{again}"),
+    )

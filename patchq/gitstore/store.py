@@ -1,0 +1,279 @@
+"""patchq's own bare repository: releases as commits, carried series as commits on them.
+
+It is never garbage collected: what a dropped patch was stays retrievable, and packed deltas
+would make reading file by file slow.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from patchq.errors import PatchqError
+from patchq.gitstore.fastimport import FastImport
+from patchq.gitstore.git import Done, require_version, run
+from patchq.gitstore.objects import Objects
+
+PLAIN = ("--no-renames", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
+DIFF = (*PLAIN, "--binary")
+"""The canonical form of a patch's diff (design: on-disk forms)."""
+
+CHUNK = 400
+"""Paths on one command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a raw diff between two trees. Modes and ids are all zeros where absent."""
+
+    status: str
+    path: bytes
+    new_path: bytes
+    old_mode: str
+    new_mode: str
+    old_oid: str
+    new_oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A three-way merge of contents: the text, and how many conflicts stand in it."""
+
+    data: bytes
+    conflicts: int
+
+
+class Store:
+    """The bare repository at `path`, made when it is missing."""
+
+    def __init__(
+        self, path: Path, *, alternates: Sequence[Path] = (), borrow: Path | None = None
+    ) -> None:
+        """`alternates` stay readable from here on; `borrow` only through this value."""
+        self.path = path
+        self._borrowed = (
+            {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(borrow / "objects")} if borrow else {}
+        )
+        if not (path / "HEAD").is_file():
+            require_version()
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise PatchqError(
+                    f"cannot make the store {path}: {error.strerror}",
+                    "make room or set PATCHQ_CACHE to a folder that can be written",
+                ) from error
+            run(["init", "--quiet", "--bare", "--object-format=sha1", str(path)])
+        self._share(alternates)
+
+    def _share(self, alternates: Sequence[Path]) -> None:
+        """Read the objects of `alternates` in place, without copying them."""
+        if not alternates:
+            return
+        listed = self.path / "objects" / "info" / "alternates"
+        text = "".join(f"{folder}\n" for folder in alternates)
+        if not listed.is_file() or listed.read_text(encoding="utf-8") != text:
+            listed.parent.mkdir(parents=True, exist_ok=True)
+            beside = listed.with_name(f"alternates.{os.getpid()}")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(listed)
+
+    @cached_property
+    def objects(self) -> Objects:
+        return Objects(self.path, self._borrowed)
+
+    def close(self) -> None:
+        if "objects" in self.__dict__:
+            self.objects.close()
+            del self.__dict__["objects"]
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def git(
+        self,
+        args: Sequence[str],
+        *,
+        input: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        ok: tuple[int, ...] = (0,),
+        network: bool = False,
+    ) -> Done:
+        """Run a plumbing command here."""
+        return run(
+            args,
+            git_dir=self.path,
+            input=input,
+            env={**self._borrowed, **(env or {})},
+            ok=ok,
+            network=network,
+        )
+
+    def fast_import(self) -> FastImport:
+        return FastImport(self.path)
+
+    def resolve(self, name: str) -> str | None:
+        """The commit that `name` means, or None."""
+        done = self.git(
+            ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"],
+            ok=(0, 1, 128),
+        )
+        return done.out.decode().strip() if done.code == 0 else None
+
+    @contextmanager
+    def index(self, tree: str) -> Iterator[Index]:
+        """A temporary index that holds `tree`."""
+        with tempfile.TemporaryDirectory(prefix="patchq-") as folder:
+            index = Index(self, Path(folder) / "index")
+            index.read(tree)
+            yield index
+
+    def diff_texts(self, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
+        """The canonical diff of each (tree, tree), by one process."""
+        if not pairs:
+            return []
+        lines = "".join(f"{old} {new}\n" for old, new in pairs)
+        done = self.git(["diff-tree", "--stdin", "-r", "-p", *DIFF], input=lines.encode())
+        texts: list[bytes] = []
+        rest = done.out
+        for position, (old, new) in enumerate(pairs):
+            head = f"{old} {new}\n".encode()
+            if not rest.startswith(head):
+                raise PatchqError("git diff-tree answered out of order", "report this as a bug")
+            start = len(head)
+            if position + 1 < len(pairs):
+                after, then = pairs[position + 1]
+                following = f"{after} {then}\n".encode()
+                if rest.startswith(following, start):
+                    end = start
+                else:
+                    end = rest.index(b"\n" + following, start) + 1
+            else:
+                end = len(rest)
+            texts.append(rest[start:end])
+            rest = rest[end:]
+        return texts
+
+    def changes(
+        self, old: str, new: str, *, paths: Iterable[bytes] = (), renames: bool = False
+    ) -> list[Change]:
+        """What differs between two trees, limited to `paths` (literal) where given."""
+        args = ["diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-color"]
+        args.append("-M" if renames else "--no-renames")
+        wanted = [os.fsdecode(path) for path in paths]
+        if not wanted:
+            return list(_raw(self.git([*args, old, new]).out))
+        found: list[Change] = []
+        for start in range(0, len(wanted), CHUNK):
+            chunk = wanted[start : start + CHUNK]
+            done = self.git(["--literal-pathspecs", *args, old, new, "--", *chunk])
+            found.extend(_raw(done.out))
+        return found
+
+    def hunks(self, old: str, new: str, paths: Iterable[bytes]) -> bytes:
+        """The zero-context diff of `paths` between two trees, for hunk arithmetic.
+
+        Histogram, as git's own three-way merge of trees aligns (merge-ort).
+        """
+        wanted = [os.fsdecode(path) for path in paths]
+        out = b""
+        for start in range(0, len(wanted), CHUNK):
+            chunk = wanted[start : start + CHUNK]
+            out += self.git(
+                [
+                    "--literal-pathspecs",
+                    *("diff-tree", "-r", "-p", "-U0", "--diff-algorithm=histogram", *PLAIN),
+                    *(old, new, "--", *chunk),
+                ]
+            ).out
+        return out
+
+    def diff_data(self, old: bytes, new: bytes) -> bytes:
+        """The zero-context diff of two contents, aligned as `hunks` aligns."""
+        with tempfile.TemporaryDirectory(prefix="patchq-") as folder:
+            names = [f"{folder}/old", f"{folder}/new"]
+            for name, data in zip(names, (old, new), strict=True):
+                Path(name).write_bytes(data)
+            args = ["diff", "--no-index", "--text", "-U0", "--diff-algorithm=histogram", *PLAIN]
+            return run([*args, "--", *names], ok=(0, 1)).out
+
+    def merge_file(
+        self,
+        base: bytes,
+        ours: bytes,
+        theirs: bytes,
+        *,
+        labels: tuple[str, str, str] = ("ours", "base", "theirs"),
+        favour: str | None = None,
+    ) -> Merged:
+        """A three-way merge of file contents. `favour`: "ours" or "theirs" wins conflicts.
+
+        Binary content that both sides changed is one conflict, with ours as the text.
+        """
+        with tempfile.TemporaryDirectory(prefix="patchq-") as folder:
+            names = [f"{folder}/{name}" for name in ("ours", "base", "theirs")]
+            for name, data in zip(names, (ours, base, theirs), strict=True):
+                Path(name).write_bytes(data)
+            args = ["merge-file", "--stdout", "--quiet", "--diff3"]
+            if favour:
+                args[-1] = f"--{favour}"
+            for label in labels:
+                args += ["-L", label]
+            done = run([*args, *names], ok=tuple(range(256)))
+        if done.code == 255:
+            return Merged(theirs if favour == "theirs" else ours, 0 if favour else 1)
+        if done.code > 127:
+            raise PatchqError(f"git merge-file failed: {done.why}", "report this as a bug")
+        return Merged(done.out, done.code)
+
+
+class Index:
+    """A temporary index of a store: apply to it, write it as a tree."""
+
+    def __init__(self, store: Store, path: Path) -> None:
+        self._store = store
+        self._env = {"GIT_INDEX_FILE": str(path)}
+
+    def read(self, tree: str) -> None:
+        self._store.git(["read-tree", tree], env=self._env)
+
+    def apply(self, patches: Sequence[Path], *, options: Sequence[str] = ()) -> Done:
+        """`git apply --cached` of all patches in order; exact context, no fuzz."""
+        return self._store.git(
+            ["apply", "--cached", "--whitespace=nowarn", *options, *map(str, patches)],
+            env=self._env,
+            ok=(0, 1, 128),
+        )
+
+    def apply_bytes(self, patch: bytes, *, options: Sequence[str] = ()) -> Done:
+        """The same for one patch in memory."""
+        return self._store.git(
+            ["apply", "--cached", "--whitespace=nowarn", *options, "-"],
+            env=self._env,
+            input=patch,
+            ok=(0, 1, 128),
+        )
+
+    def write(self) -> str:
+        """The tree that the index holds."""
+        return self._store.git(["write-tree"], env=self._env).out.decode().strip()
+
+
+def _raw(out: bytes) -> Iterator[Change]:
+    """Parse `--raw -z`: `:MODE MODE ID ID STATUS NUL PATH NUL [PATH NUL]`."""
+    fields = iter(out.split(b"\0"))
+    for head in fields:
+        if not head:
+            return
+        old_mode, new_mode, old_oid, new_oid, status = head[1:].decode().split(" ")
+        path = next(fields)
+        new_path = next(fields) if status[0] in "RC" else path
+        yield Change(status[0], path, new_path, old_mode, new_mode, old_oid, new_oid)

@@ -1,0 +1,94 @@
+"""Which names a Python source defines, per scope: what stands twice is a bug nobody reports.
+
+Upstream adds the helper that a patch adds, elsewhere in the file: every tool applies the patch
+cleanly and the function stands twice, the later one winning without a word.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+
+Scope = tuple[str, ...]
+_DEFINES = re.compile(rb"^\s*(?:async\s+def|def|class)\s+(\w+)")
+
+
+def named(lines: Iterable[bytes]) -> frozenset[bytes]:
+    """Names that `def` and `class` lines among `lines` define (a cheap first look)."""
+    return frozenset(found[1] for line in lines if (found := _DEFINES.match(line)))
+
+
+@lru_cache(maxsize=256)
+def definitions(source: bytes) -> Counter[tuple[Scope, str]] | None:
+    """How often each (scope, name) is defined; None where the source does not parse.
+
+    Counted are functions and classes everywhere, assigned names in class bodies and annotated
+    ones at module level.
+    """
+    tree = parse(source)
+    if tree is None:
+        return None
+    found: Counter[tuple[Scope, str]] = Counter()
+    _collect(tree.body, (), found, in_class=False)
+    return found
+
+
+def parse(source: bytes) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _collect(
+    body: Iterable[ast.stmt], scope: Scope, found: Counter[tuple[Scope, str]], *, in_class: bool
+) -> None:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[scope, node.name] += 1
+            inner = isinstance(node, ast.ClassDef)
+            _collect(node.body, (*scope, node.name), found, in_class=inner)
+            continue
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if in_class or not scope:
+                found[scope, node.target.id] += 1
+        elif isinstance(node, ast.Assign) and in_class:
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[scope, target.id] += 1
+        for field in ("body", "orelse", "finalbody"):
+            inside = getattr(node, field, None)
+            if isinstance(inside, list):
+                _collect(inside, scope, found, in_class=in_class)
+        for handler in getattr(node, "handlers", []):
+            _collect(handler.body, scope, found, in_class=in_class)
+
+
+def repeats(source: bytes) -> bool:
+    """Whether any name is defined more than once, overloads and the like included."""
+    return any(count > 1 for count in (definitions(source) or Counter()).values())
+
+
+def doubles(result: bytes, *sides: bytes) -> tuple[str, ...]:
+    """Dotted names that `result` defines more than once and more often than any of `sides`.
+
+    `sides` are upstream's text and the patched text that the result was merged from: overloads
+    and conditional definitions stand twice there already.
+    """
+    counts = definitions(result)
+    known = [definitions(side) for side in sides]
+    if counts is None or any(each is None for each in known):
+        return ()
+    return tuple(
+        sorted(
+            ".".join((*scope, name))
+            for (scope, name), count in counts.items()
+            if count > 1 and all(count > side[scope, name] for side in known if side is not None)
+        )
+    )

@@ -1,0 +1,1 @@
+"""Results to people and machines: tables, progress, JSON, Markdown. Decides nothing."""

@@ -1,0 +1,71 @@
+"""A sync's report as Markdown, for a pull request or a commit message.
+
+Names and titles come from strangers: they stand in code spans and cannot break out of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from patchq.carry.sync import SyncReport
+from patchq.paths import show
+from patchq.render import words
+from patchq.render.console import lines
+
+
+def sync(report: SyncReport) -> str:
+    """The whole report; the same report gives the same bytes."""
+    out = [f"# {_plain(words.headline(report))}", ""]
+    if report.patches:
+        out += [
+            "| # | patch | verdict | carry | done | why |",
+            "|--:|---|---|---|---|---|",
+        ]
+        for patch in report.patches:
+            cells = [
+                f"{patch.number:04d}",
+                code(patch.name),
+                patch.verdict,
+                patch.carry or "",
+                words.DID[patch.action],
+                _plain(words.reason(patch)),
+            ]
+            out.append("| " + " | ".join(cells) + " |")
+        out.append("")
+    for patch in report.patches:
+        for conflict in patch.conflicts:
+            out.append(
+                f"- {code(patch.name)} conflicts in {code(show(conflict.path))}:"
+                f" {_plain(conflict.kind)}"
+            )
+    for patch in report.patches:
+        if patch.range_diff:
+            out += ["", f"## What changed in {code(patch.name)}", "", *_fenced(patch.range_diff)]
+    if report.proof.checks:
+        out += ["", "## Proof", ""]
+        for check in report.proof.checks:
+            mark = "ok" if check.ok else "**failed**"
+            out.append(f"- {mark}: {_plain(check.name)}: {_plain(check.detail)}")
+    out += ["", f"Tree: `{report.tree}`. Upstream: {_plain(report.upstream.source)}."]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)) + "\n"
+
+
+def code(value: str) -> str:
+    """A code span that holds `value` whatever is in it."""
+    plain = show(value).replace("|", "\\|")
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"
+
+
+def _plain(value: str) -> str:
+    """Text in which nothing is markup, a mention or a link."""
+    escaped = re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", show(value))
+    return escaped.replace("@", "&#64;").replace("://", ":&#47;&#47;")
+
+
+def _fenced(value: str) -> list[str]:
+    longest = max((len(run) for run in re.findall(r"^`{3,}", value, re.MULTILINE)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}diff", *lines(value).split("\n"), fence]

@@ -1,0 +1,1 @@
+"""Where releases come from (git, package index) and the record of what was seen."""

@@ -1,0 +1,145 @@
+"""Upstream as the package index has it: one archive a release, no history.
+
+An archive is downloaded once, checked, and streamed into the store as a commit without parents.
+Its id depends on nothing but the archive's content, so it is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from patchq.errors import PatchqError
+from patchq.gitstore.fastimport import Ident, Write
+from patchq.gitstore.store import Store
+from patchq.progress import SILENT, Progress
+from patchq.upstream import index as indexes
+from patchq.upstream import pipconf
+from patchq.upstream.index import IndexAnswer, Sdist
+from patchq.upstream.releases import AsOf, Release
+
+NOBODY = Ident(b"patchq", b"patchq@localhost", 0)
+
+
+class Archives:
+    """The releases of `package` on the configured package index."""
+
+    def __init__(
+        self,
+        package: str,
+        cache: Path,
+        *,
+        offline: bool = False,
+        refresh: bool = False,
+        progress: Progress = SILENT,
+    ) -> None:
+        self._package = indexes.normalized(package)
+        self._cache = cache
+        self._offline = offline
+        self._refresh = refresh
+        self._progress = progress
+
+    @cached_property
+    def store(self) -> Store:
+        return Store(self._cache / "stores" / f"index-{self._package}.git")
+
+    def close(self) -> None:
+        if "store" in self.__dict__:
+            self.store.close()
+
+    @cached_property
+    def _settings(self) -> pipconf.IndexSettings:
+        return pipconf.read_settings()
+
+    @cached_property
+    def _answer(self) -> IndexAnswer:
+        self._progress.step(f"asking the package index for {self._package}")
+        return indexes.look_up(
+            self._package,
+            self._settings,
+            self._cache / "index",
+            offline=self._offline,
+            refresh=self._refresh,
+        )
+
+    def as_of(self) -> AsOf:
+        answer = self._answer
+        return AsOf(f"package index, {self._package}", answer.as_of, answer.complete)
+
+    def latest(self) -> str:
+        return indexes.choose(self._answer, "latest").version
+
+    def release(self, name: str, *, commit: str | None = None) -> Release:
+        version = name.removeprefix("v")
+        known = self._stored(version)
+        if known is not None:
+            return known
+        sdist = indexes.choose(self._answer, name)
+        known = self._stored(sdist.version)
+        return known if known is not None else self._bring(sdist)
+
+    def _stored(self, version: str) -> Release | None:
+        """A release that is in the store already: its commit's message holds its facts."""
+        commit = self.store.resolve(_ref(version))
+        if commit is None:
+            return None
+        _, _, data = next(self.store.objects.read_many([commit]))
+        lines = data.partition(b"\n\n")[2].decode("utf-8", "replace").splitlines()
+        facts = [line.partition(": ") for line in lines if ": " in line]
+        pairs = tuple((key, value) for key, _, value in facts)
+        return Release(version, commit, self.store.objects.tree_of(commit), pairs)
+
+    def _bring(self, sdist: Sdist) -> Release:
+        if self._offline:
+            raise PatchqError(
+                f"{self._package} {sdist.version} is not in the store, and --offline forbids"
+                " to download it",
+                "run it once without --offline",
+            )
+        from patchq.upstream import download
+
+        folder = self._cache / "archives"
+        path = download.fetch(sdist, folder, self._settings, self._progress)
+        release = import_archive(self.store, self._package, sdist, path, self._progress)
+        # The store has it now; the archive would only take room.
+        with suppress(OSError):
+            path.unlink()
+        return release
+
+
+def import_archive(
+    store: Store, package: str, sdist: Sdist, path: Path, progress: Progress = SILENT
+) -> Release:
+    """Stream an archive into `store` as a commit and remember it under its version.
+
+    Raises PatchqError where the archive is not a plain tree of files.
+    """
+    from patchq.upstream.archive import ArchiveReader
+
+    reader = ArchiveReader(path)
+    with store.fast_import() as importer:
+
+        def writes() -> list[Write]:
+            out = []
+            for count, member in enumerate(reader, 1):
+                if count % 500 == 0:
+                    progress.step(f"storing {package} {sdist.version}", count, None, "files")
+                mode = "100755" if member.executable else "100644"
+                out.append(Write(member.path, mode, member.data))
+            return out
+
+        # The whole archive is read before the commit: its message names what was found in it.
+        files = writes()
+        facts = [("archive", sdist.filename), ("sha256", sdist.sha256)]
+        if reader.info.commit:
+            facts.append(("upstream-commit", reader.info.commit))
+        message = f"{package} {sdist.version}\n\n" + "".join(f"{k}: {v}\n" for k, v in facts)
+        importer.commit(message.encode(), NOBODY, None, files)
+        (commit,) = importer.finish()
+    store.git(["update-ref", _ref(sdist.version), commit])
+    return Release(sdist.version, commit, store.objects.tree_of(commit), tuple(facts))
+
+
+def _ref(version: str) -> str:
+    return f"refs/patchq/releases/{version}"

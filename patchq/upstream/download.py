@@ -1,0 +1,289 @@
+"""Archives from the index into a folder: resumed, verified, switched in at once.
+
+An archive is either there, whole and with the sha256 that the index states, or it is not: what
+is under way stands in FILE.part and goes on from there the next time.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from patchq.errors import PatchqError
+from patchq.progress import SILENT, Progress
+from patchq.upstream import pipconf
+from patchq.upstream.index import Sdist
+from patchq.upstream.pipconf import IndexSettings, local_path, redact
+
+if TYPE_CHECKING:
+    from requests import Response, Session
+
+_ATTEMPTS = 5
+_PAUSE = 0.5
+_CHUNK = 1 << 18
+_GAIN = 1 << 20
+"""Bytes after which a connection that breaks again counts as progress, not as one more failure."""
+_MAX_SIZE = 4 << 30
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+
+
+def fetch(sdist: Sdist, folder: Path, settings: IndexSettings, progress: Progress = SILENT) -> Path:
+    """The archive in `folder`, downloaded unless it is there with the right sha256.
+
+    Raises PatchqError: no sha256 stated, a wrong one, not reachable, folder full or read-only.
+    """
+    _check(sdist)
+    target = folder / sdist.filename
+    try:
+        if _is_right(target, sdist):
+            return target
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder / f"{sdist.filename}.lock", sdist, progress):
+            if not _is_right(target, sdist):
+                _Download(sdist, target, settings, progress).run()
+    except OSError as error:
+        raise _explained(error, sdist, folder) from error
+    return target
+
+
+def _check(sdist: Sdist) -> None:
+    if not _FILE_NAME.fullmatch(sdist.filename):
+        raise PatchqError(
+            f"the index names an archive {sdist.filename!r}, which is no plain file name",
+            "use another index or a git source",
+        )
+    if not _SHA256.fullmatch(sdist.sha256):
+        raise PatchqError(
+            f"the index gives no sha256 for {sdist.filename}, so it cannot be verified",
+            "use another index or a git source",
+        )
+
+
+def _explained(error: OSError, sdist: Sdist, folder: Path) -> PatchqError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return PatchqError(
+            f"the disk is full: {sdist.filename} does not fit into {folder}",
+            "free some space, or set PATCHQ_CACHE to a folder with more, and run it again",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return PatchqError(
+            f"{folder} cannot be written to: {error.strerror}",
+            "correct its permissions, or set PATCHQ_CACHE to another folder",
+        )
+    return PatchqError(
+        f"{sdist.filename} cannot be stored in {folder}: {error.strerror or error}",
+        "check the folder, or set PATCHQ_CACHE to another one",
+    )
+
+
+def _is_right(path: Path, sdist: Sdist) -> bool:
+    try:
+        if sdist.size is not None and path.stat().st_size != sdist.size:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sdist.sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+@contextmanager
+def _locked(path: Path, sdist: Sdist, progress: Progress) -> Iterator[None]:
+    """Waits for the lock as long as its holder lives, and says so."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path)
+    timeout = 0.0
+    while not lock.is_locked:
+        try:
+            lock.acquire(timeout=timeout)
+        except Timeout:
+            timeout = 1.0
+            progress.step(f"waiting for another patchq that downloads {sdist.filename}")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _BrokenOffError(Exception):
+    """An attempt ended early; `str()` says why. Another one may go on from there."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The server's answer: the body begins at byte `at`, `total` bytes in all if known."""
+
+    at: int
+    total: int | None
+
+
+class _Download:
+    def __init__(
+        self, sdist: Sdist, target: Path, settings: IndexSettings, progress: Progress
+    ) -> None:
+        self._sdist = sdist
+        self._target = target
+        self._part = target.with_name(f"{target.name}.part")
+        self._settings = settings
+        self._progress = progress
+        self._etag = ""
+
+    def run(self) -> None:
+        self._check_space()
+        resumed = self._get()
+        actual = self._digest()
+        if actual != self._sdist.sha256 and resumed:
+            # Pieces of two answers, of which one was bad: once more in one piece.
+            self._part.unlink(missing_ok=True)
+            self._get()
+            actual = self._digest()
+        if actual != self._sdist.sha256:
+            self._part.unlink(missing_ok=True)
+            raise PatchqError(
+                f"{self._sdist.filename} from {self._where} is not what the index promises:"
+                f" sha256 {actual} instead of {self._sdist.sha256}",
+                "do not use it; run it again later, and tell those who run the index",
+            )
+        self._part.replace(self._target)
+
+    @property
+    def _where(self) -> str:
+        return redact(self._sdist.url)
+
+    @property
+    def _limit(self) -> int:
+        return _MAX_SIZE if self._sdist.size is None else self._sdist.size
+
+    def _have(self) -> int:
+        try:
+            return self._part.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _check_space(self) -> None:
+        missing = (self._sdist.size or 0) - self._have()
+        if shutil.disk_usage(self._target.parent).free < missing:
+            raise OSError(errno.ENOSPC, "not enough space")
+
+    def _digest(self) -> str:
+        with self._part.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _get(self) -> bool:
+        """Fills FILE.part; whether it comes from more than one answer."""
+        local = local_path(self._sdist.url)
+        if local is not None:
+            self._copy(local)
+            return False
+        with pipconf.open_session(self._settings) as session:
+            return self._get_remote(session)
+
+    def _copy(self, source: Path) -> None:
+        try:
+            file = source.open("rb")
+        except OSError as error:
+            raise PatchqError(
+                f"{source}, which the index names, cannot be read: {error.strerror}",
+                "check the folder of the index",
+            ) from error
+        with file:
+            self._write(_Start(0, None), iter(lambda: file.read(_CHUNK), b""))
+
+    def _get_remote(self, session: Session) -> bool:
+        if self._have() > self._limit:
+            self._part.unlink()
+        resumed = self._have() > 0
+        failures = 0
+        while True:
+            before = self._have()
+            if before and before == self._sdist.size:
+                return resumed
+            try:
+                self._attempt(session, before)
+                return resumed
+            except _BrokenOffError as error:
+                gained = self._have() - before
+                failures = 1 if gained >= _GAIN else failures + 1
+                if failures >= _ATTEMPTS:
+                    raise PatchqError(
+                        f"{self._sdist.filename} was not downloaded from {self._where}: {error}",
+                        "check the network and run it again: it goes on where it ended",
+                    ) from error
+            resumed = resumed or self._have() > 0
+            time.sleep(_PAUSE * 2 ** (failures - 1))
+
+    def _attempt(self, session: Session, have: int) -> None:
+        from requests import RequestException
+        from urllib3.exceptions import HTTPError
+
+        # Unencoded: a server that "compresses" the archive would have it unpacked on the way.
+        headers = {"Accept-Encoding": "identity"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if self._etag:
+                headers["If-Range"] = self._etag
+        try:
+            with pipconf.get(session, self._sdist.url, self._settings, headers) as response:
+                start = self._judge(response, have)
+                self._write(start, response.raw.stream(_CHUNK, decode_content=False))
+        except (RequestException, HTTPError) as error:
+            raise _BrokenOffError(pipconf.reason(error, self._settings)) from error
+
+    def _judge(self, response: Response, have: int) -> _Start:
+        status = response.status_code
+        if status == 416:
+            self._part.unlink(missing_ok=True)
+            raise _BrokenOffError("the server has less than was downloaded before")
+        if status >= 500 or status in (408, 429):
+            raise _BrokenOffError(f"the server answered {status} {response.reason}")
+        found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        if status not in (200, 206) or (status == 206 and not found):
+            raise PatchqError(
+                f"{self._sdist.filename} cannot be downloaded from {self._where}:"
+                f" the server answered {status} {response.reason}",
+                "run it again with a fresh list of releases; check pip's configuration",
+            )
+        etag = response.headers.get("ETag", "")
+        self._etag = etag if etag.startswith('"') else ""
+        length = response.headers.get("Content-Length", "")
+        start = int(found[1]) if found and status == 206 else 0
+        if start not in (0, have):
+            self._part.unlink(missing_ok=True)
+            raise _BrokenOffError("the server sent another part than was asked for")
+        total = start + int(length) if length.isdigit() else None
+        return _Start(start, self._sdist.size if self._sdist.size is not None else total)
+
+    def _write(self, start: _Start, chunks: Iterator[bytes]) -> None:
+        what = f"downloading {self._sdist.filename}"
+        done = start.at
+        try:
+            with self._part.open("r+b" if start.at else "wb") as file:
+                file.seek(start.at)
+                self._progress.step(what, done, start.total, "B")
+                for chunk in chunks:
+                    done += len(chunk)
+                    _put(file, chunk)
+                    self._progress.step(what, done, start.total, "B")
+                    if done > self._limit:
+                        break
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                self._part.unlink(missing_ok=True)
+            raise
+        if start.total is not None and done < start.total:
+            raise _BrokenOffError(f"the connection ended after {done} of {start.total} bytes")
+
+
+def _put(file: BinaryIO, chunk: bytes) -> None:
+    """Its own function, so that a test can fill the disk."""
+    file.write(chunk)

@@ -1,0 +1,44 @@
+"""A queue's upstream, by its configuration: the first source that is named is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from patchq.config import QueueConfig, Source, cache_dir
+from patchq.progress import SILENT, Progress
+from patchq.upstream.releases import Upstream
+
+
+def open_upstream(
+    config: QueueConfig,
+    root: Path,
+    *,
+    offline: bool = False,
+    refresh: bool = False,
+    progress: Progress = SILENT,
+) -> Upstream:
+    """The upstream of the queue in the repository at `root`. The caller closes it."""
+    return open_source(config.sources[0], root, offline=offline, refresh=refresh, progress=progress)
+
+
+def open_source(
+    source: Source,
+    root: Path,
+    *,
+    offline: bool = False,
+    refresh: bool = False,
+    progress: Progress = SILENT,
+) -> Upstream:
+    """One source; a relative path counts from `root`."""
+    if source.kind == "index":
+        from patchq.upstream.archives import Archives
+
+        return Archives(
+            source.value, cache_dir(), offline=offline, refresh=refresh, progress=progress
+        )
+    from patchq.upstream.history import History
+
+    value = source.value
+    if (root / value).exists():
+        value = str(root / value)
+    return History(value, cache_dir(), offline=offline, progress=progress)
