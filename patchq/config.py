@@ -131,10 +131,10 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
             "known are name, series, github, github_api, git, sources, topics",
         )
     series = _text(data, "series", where, "series")
-    if Path(series).is_absolute() or ".." in Path(series).parts or not Path(series).parts:
+    if Path(series).parts[:1] != ("series",) or ".." in Path(series).parts:
         raise PatchqError(
-            f"{where}: series = {series!r} leaves the repository",
-            "name a folder inside the repository",
+            f"{where}: series = {series!r} is not in the series folder",
+            f'write series = "series" or series = "series/{name}"',
         )
     return QueueConfig(
         name=_text(data, "name", where, name),

@@ -8,7 +8,7 @@ from patchq.errors import PatchqError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 # What Windows' and macOS' file systems take for `.git` (git's own verify_path, CVE-2014-9390).
-_DOT_GIT = re.compile(rb"(?i)^(\.git|git~1)[ .]*(:.*)?$")
+_DOT_GIT = re.compile(rb"(?is)(\.git|git~1)[ .]*(:.*)?")
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
@@ -25,16 +25,20 @@ def lossless(text: bytes) -> str:
 
 
 def is_inside(path: bytes) -> bool:
-    """Whether `path` stays in its tree and names nothing of git's."""
+    """Whether `path` stays in its tree and names nothing of git's, on any system.
+
+    A backslash is a plain character for git and on Unix: it is taken, but what stands between
+    two of them must be harmless, too.
+    """
     parts = path.split(b"/")
-    return bool(path) and b"\0" not in path and not any(_bad(part) for part in parts)
+    return b"\0" not in path and not any(
+        part in (b"", b".") or any(map(_bad, part.split(b"\\"))) for part in parts
+    )
 
 
 def _bad(part: bytes) -> bool:
-    if part in (b"", b".", b".."):
-        return True
-    plain = _IGNORED_BY_HFS.sub("", part.decode("utf-8", "surrogateescape"))
-    return bool(_DOT_GIT.match(plain.encode("utf-8", "surrogateescape")))
+    plain = _IGNORED_BY_HFS.sub("", lossless(part)).encode("utf-8", "surrogateescape")
+    return part == b".." or bool(_DOT_GIT.fullmatch(plain))
 
 
 def require_inside(path: bytes, where: str) -> None:

@@ -45,7 +45,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class Carried:
-    """What became of one patch. `tree` is the new side after it, `marked` texts with markers."""
+    """What became of one patch. `tree` is the new side after it.
+
+    `moved` gives the new name of each of its files that upstream moved, `marked` the texts with
+    conflict markers.
+    """
 
     patch: Patch
     carry: CarryWord | None
@@ -53,6 +57,7 @@ class Carried:
     before: str
     tree: str
     commit: str | None = None
+    moved: Mapping[bytes, bytes] = field(default_factory=dict)
     marked: Mapping[bytes, bytes] = field(default_factory=dict, repr=False)
 
 
@@ -77,6 +82,7 @@ class _Step:
     word: CarryWord
     judgement: Judgement
     mark: int | None
+    moved: Mapping[bytes, bytes]
     marked: Mapping[bytes, bytes]
 
 
@@ -122,6 +128,7 @@ def fold(
                     _word(seen.files, verdict),
                     verdict,
                     mark,
+                    {f.path: f.new_path for f in seen.files if f.path != f.new_path},
                     {m.seen.path: m.marked for m in merges if m.marked},
                 )
             )
@@ -146,6 +153,7 @@ def _finish(store: Store, old: Release, new: Release, steps: list[_Step], ids: l
                 before,
                 tree,
                 commit if step.mark is not None else None,
+                step.moved,
                 step.marked,
             )
         )

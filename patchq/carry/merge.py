@@ -7,7 +7,7 @@ the series carried so far left it on the new release. Nothing here writes anythi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -53,7 +53,7 @@ class Track:
     old: Blob | None
     new: Blob | None
     gaps: list[Gap] | None = None
-    gain: Callable[[], Counter[bytes]] = Counter
+    gain: text.Gain = field(default_factory=lambda: text.Gain(None))
     upstream_changed: bool = False
 
 
@@ -148,22 +148,24 @@ def _texts(
     labels: tuple[str, str, str],
 ) -> Outcome:
     """Both sides changed a text: hunk arithmetic where it can, a real merge where it must."""
-    gain = track.gain()
-    added = text.counted(atoms)
-    seen = replace(seen, found=sum((added & gain).values()))
     gaps = gaps_of(store, track) if track.old is not None else [Gap(0, 0, 0, len(ours.lines))]
-    seen = replace(seen, same=text.same_places(gaps, atoms, ours.lines))
+    seen = replace(
+        seen,
+        found=track.gain.shared(text.counted(atoms)),
+        same=text.same_places(gaps, atoms, ours.lines),
+    )
     put = text.shift(gaps, atoms)
     if put is not None:
         moved, after = put
         result = Blob(theirs.mode, b"".join(text.replace(ours.lines, moved)))
-        return _once(track, theirs, ours, Outcome(result, seen, after), moved, gain)
+        return _once(track, theirs, ours, Outcome(result, seen, after), moved)
     merged = store.merge_file(base.data, ours.data, theirs.data, labels=labels)
     if not merged.conflicts:
         result = Blob(theirs.mode, merged.data)
         if result == ours:
             seen = replace(seen, merge="empty", reverse=_reverse(ours.data, hunks))
-        return _once(track, theirs, ours, Outcome(result, seen), [], gain)
+            return Outcome(result, seen, None)
+        return _once(track, theirs, ours, Outcome(result, seen), [])
     return _torn(store, track, base, ours, theirs, hunks, seen, merged)
 
 
@@ -190,46 +192,45 @@ def _torn(
     return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data)
 
 
-def _once(
-    track: Track,
-    theirs: Blob,
-    ours: Blob,
-    outcome: Outcome,
-    moved: list[Atom],
-    gain: Counter[bytes],
-) -> Outcome:
+def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[Atom]) -> Outcome:
     """Nothing that upstream added elsewhere in the file may stand twice.
 
     A block is left out where upstream has it verbatim and keeping it would define a name twice
-    (in Python; elsewhere where it is a top-level block of three lines or more).
+    (in Python; elsewhere where it is a top-level block of three lines or more). `moved` are the
+    atoms on the new side; none after a real merge.
     """
-    result = outcome.result
-    assert result is not None
-    python = track.path.endswith(b".py")
-    if python:
-        fresh = named(line for atom in moved for line in atom.new) if moved else named(gain)
-        twice = doubles(result.data, ours.data, theirs.data) if fresh & named(gain) else ()
+    assert outcome.result is not None
+    if track.path.endswith(b".py"):
+        twice = _twice(track, outcome.result, ours, theirs, moved)
         short = {name.rpartition(".")[2].encode() for name in twice}
-        left_out = [a for a in moved if named(a.new) & short and text.block(a) in ours.data]
+        left_out = [atom for atom in moved if short and named(text.block(atom)) & short]
     else:
         twice = ()
-        left_out = [a for a in moved if _top_block(a, gain) and text.block(a) in ours.data]
+        left_out = [atom for atom in moved if outcome.seen.found and _top_block(atom, track)]
+    left_out = [atom for atom in left_out if text.block(atom) in ours.data]
     if not left_out:
-        return replace(outcome, seen=replace(outcome.seen, doubles=twice))
+        return replace(outcome, seen=replace(outcome.seen, doubles=twice)) if twice else outcome
     kept = [atom for atom in moved if atom not in left_out]
-    again = Blob(result.mode, b"".join(text.replace(ours.lines, kept)))
-    twice = doubles(again.data, ours.data, theirs.data) if python else ()
-    seen = replace(outcome.seen, elsewhere=len(left_out), doubles=twice)
-    if again == ours:
-        seen = replace(seen, merge="clean")
-    return Outcome(again, seen, None)
+    again = Blob(theirs.mode, b"".join(text.replace(ours.lines, kept)))
+    twice = _twice(track, again, ours, theirs, kept) if twice else ()
+    return Outcome(again, replace(outcome.seen, elsewhere=len(left_out), doubles=twice), None)
 
 
-def _top_block(atom: Atom, gain: Counter[bytes]) -> bool:
+def _twice(
+    track: Track, result: Blob, ours: Blob, theirs: Blob, moved: list[Atom]
+) -> tuple[str, ...]:
+    """Names that `result` would define twice; sources are parsed only where it may be."""
+    added = b"".join(text.block(atom) + b"\n" for atom in moved) if moved else theirs.data
+    if not track.gain.defines(named(added)):
+        return ()
+    return doubles(result.data, ours.data, theirs.data)
+
+
+def _top_block(atom: Atom, track: Track) -> bool:
     lines = [line.rstrip(b"\r\n") for line in atom.new if line.strip()]
-    if len(lines) < 3 or lines[0][:1].isspace() or not lines[0][:1].isalpha():
+    if len(lines) < 3 or not lines[0][:1].isalpha():
         return False
-    return not Counter(lines) - gain
+    return not Counter(lines) - track.gain.lines
 
 
 def _reverse(data: bytes, hunks: Sequence[Hunk]) -> bool:

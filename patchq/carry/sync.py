@@ -257,9 +257,16 @@ def _report(patch: Patch, carried: Carried, text: Patch | None) -> PatchReport:
         judgement.evidence,
         judgement.conflicts,
         judgement.findings,
-        rangediff.between(patch, text) if text is not None and not judgement.conflicts else "",
+        _range_diff(patch, text, carried),
         text is not None and text.text != patch.text,
     )
+
+
+def _range_diff(patch: Patch, text: Patch | None, carried: Carried) -> str:
+    if text is None or carried.judgement.conflicts:
+        return ""
+    # Against the canonical form that was carried: another spelling is no change.
+    return rangediff.between(carried.patch.diff, text.diff, carried.moved)
 
 
 def _held(patch: Patch, why: str) -> PatchReport:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from patchq.queue.diff import Atom, Hunk, same_path
 
@@ -74,20 +75,44 @@ def _gap(found: re.Match[bytes]) -> Gap:
     return Gap(old_start, old_start + old_len, new_start, new_start + new_len)
 
 
-def gain(section: bytes) -> Counter[bytes]:
-    """The lines (without ends) that a zero-context diff adds beyond those it removes."""
-    plus: Counter[bytes] = Counter()
-    minus: Counter[bytes] = Counter()
-    inside = False
-    for line in section.split(b"\n"):
-        sign = line[:1]
-        if sign == b"@":
-            inside = True
-        elif inside and sign == b"+":
-            plus[line[1:].strip(b"\r")] += 1
-        elif inside and sign == b"-":
-            minus[line[1:].strip(b"\r")] += 1
-    return plus - minus
+class Gain:
+    """What upstream added to a file: asked line by line, counted only where a line is there.
+
+    `section` is upstream's zero-context diff of the file; without one (a new or a moved file)
+    the two contents say the same.
+    """
+
+    def __init__(self, section: bytes | None, old: bytes = b"", new: bytes = b"") -> None:
+        self._section = section
+        self._old = old
+        self._new = new
+
+    @cached_property
+    def lines(self) -> Counter[bytes]:
+        """The lines (without ends) that stand there more often than before."""
+        if self._section is None:
+            return _bare(split(self._new)) - _bare(split(self._old))
+        inside = self._section[self._section.find(b"\n@@") + 1 :].split(b"\n")
+        plus = Counter(line[1:].rstrip(b"\r") for line in inside if line[:1] == b"+")
+        minus = Counter(line[1:].rstrip(b"\r") for line in inside if line[:1] == b"-")
+        return plus - minus
+
+    def shared(self, added: Counter[bytes]) -> int:
+        """How many of the lines `added` upstream added as well."""
+        if self._section is not None:
+            section = self._section
+            if not any(b"\n+" + line in section for line in added):
+                return 0
+        return sum((added & self.lines).values())
+
+    def defines(self, names: Iterable[bytes]) -> bool:
+        """Whether upstream's added lines may define one of the Python `names`."""
+        text = self._new if self._section is None else self._section
+        return any(b"def " + name in text or b"class " + name in text for name in names)
+
+
+def _bare(lines: Iterable[bytes]) -> Counter[bytes]:
+    return Counter(line.rstrip(b"\r\n") for line in lines)
 
 
 def atoms_of(hunks: Iterable[Hunk]) -> list[Atom]:
@@ -159,4 +184,4 @@ def block(atom: Atom) -> bytes:
 
 def counted(atoms: Iterable[Atom]) -> Counter[bytes]:
     """The added lines (without ends) that are not blank."""
-    return Counter(line.rstrip(b"\r\n") for atom in atoms for line in atom.new if line.strip())
+    return _bare(line for atom in atoms for line in atom.new if not line.isspace())

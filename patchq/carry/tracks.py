@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -161,7 +161,11 @@ class Tracks:
             old=old,
             new=new,
             gaps=gaps,
-            gain=_gain(old, new, section[1] if section else None),
+            gain=text.Gain(
+                section[1] if section else None,
+                old.data if old is not None else b"",
+                new.data if new is not None else b"",
+            ),
             upstream_changed=was != entry,
         )
 
@@ -244,27 +248,6 @@ def _similar(one: Blob, other: Blob | None) -> float:
         return 0.0
     left, right = Counter(one.lines), Counter(other.lines)
     return sum((left & right).values()) / max(len(one.lines), len(other.lines), 1)
-
-
-def _gain(
-    old: Blob | None, new: Blob | None, section: bytes | None
-) -> Callable[[], Counter[bytes]]:
-    """The lines that upstream added to a path, counted when somebody asks (and once)."""
-    known: list[Counter[bytes]] = []
-
-    def count() -> Counter[bytes]:
-        if not known:
-            if section is not None:
-                known.append(text.gain(section))
-            else:
-                known.append(_lines(new) - _lines(old))
-        return known[0]
-
-    return count
-
-
-def _lines(blob: Blob | None) -> Counter[bytes]:
-    return Counter(line.rstrip(b"\r\n") for line in blob.lines) if blob else Counter()
 
 
 def _is_file(entry: Entry | None) -> bool:

@@ -60,7 +60,7 @@ def _landed(store: Store, tracks: Tracks, state: dict[bytes, Blob | None]) -> bo
         if merged.data != ours.data:
             return None
         added = _counted(theirs) - (_counted(base) if base else Counter())
-        total, found = sum(added.values()), sum((added & track.gain()).values())
+        total, found = sum(added.values()), track.gain.shared(added)
         if not total or found / total < MOST:
             return None
         changed = changed or found < total

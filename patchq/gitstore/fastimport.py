@@ -7,6 +7,7 @@ with them, and it is never repacked.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from patchq.errors import PatchqError
 from patchq.gitstore.git import no_git, plumbing_env
+
+_SPECIAL = re.compile(rb'[\x00-\x1f"\\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Write:
 
 def quote(path: bytes) -> bytes:
     """`path` as fast-import reads it: always quoted, C escapes."""
+    if not _SPECIAL.search(path):
+        return b'"%b"' % path
     out = bytearray(b'"')
     for byte in path:
         if byte in b'"\\':

@@ -14,12 +14,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 Scope = tuple[str, ...]
-_DEFINES = re.compile(rb"^\s*(?:async\s+def|def|class)\s+(\w+)")
+_DEFINES = re.compile(rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
-def named(lines: Iterable[bytes]) -> frozenset[bytes]:
-    """Names that `def` and `class` lines among `lines` define (a cheap first look)."""
-    return frozenset(found[1] for line in lines if (found := _DEFINES.match(line)))
+def named(source: bytes) -> frozenset[bytes]:
+    """Names that the `def` and `class` lines of `source` define (a cheap first look)."""
+    if b"def " not in source and b"class " not in source:
+        return frozenset()
+    return frozenset(_DEFINES.findall(source))
 
 
 @lru_cache(maxsize=256)

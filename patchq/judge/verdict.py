@@ -15,6 +15,9 @@ MOST = 0.8
 HALF = 0.5
 """Share from which it may be, so that a person decides."""
 
+WORTH_SAYING = 0.25
+"""A lower share is chance: brackets and `return` stand everywhere."""
+
 
 def signals(seen: Observation) -> tuple[Signal, ...]:
     """Every observation of `seen` as a signal, in a fixed order."""
@@ -144,6 +147,8 @@ def _lines(files: list[FileSeen]) -> Signal | None:
         return None
     total = sum(file.lines for file in counted)
     found = sum(file.found for file in counted)
+    if found < WORTH_SAYING * total:
+        return None
     least = min(counted, key=_share)
     detail = f"{found} of {total} added lines stand upstream"
     if len(counted) > 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from patchq.carry.rangediff import changes_lines
 from patchq.carry.sync import SyncReport
 from patchq.paths import show
 from patchq.render import words
@@ -39,7 +40,7 @@ def sync(report: SyncReport) -> str:
                 f" {_plain(conflict.kind)}"
             )
     for patch in report.patches:
-        if patch.range_diff:
+        if changes_lines(patch.range_diff):
             out += ["", f"## What changed in {code(patch.name)}", "", *_fenced(patch.range_diff)]
     if report.proof.checks:
         out += ["", "## Proof", ""]

@@ -8,6 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from patchq.carry import rangediff
 from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
 from patchq.carry.prove import Proof
 from patchq.carry.sync import PatchReport, SyncReport
@@ -26,7 +27,11 @@ def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
         parts.append(_patches(report))
         parts += [_conflicts(patch) for patch in report.patches if patch.conflicts]
         if diffs:
-            parts += [_range_diff(patch) for patch in report.patches if patch.range_diff]
+            parts += [
+                _range_diff(patch)
+                for patch in report.patches
+                if rangediff.changes_lines(patch.range_diff)
+            ]
         parts.append(proof(report.proof))
     parts.append(text(words.headline(report), "bold"))
     if not report.upstream.complete:

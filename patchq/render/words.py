@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from patchq.carry.rangediff import changes_lines
 from patchq.carry.sync import PatchReport, SyncReport
 from patchq.paths import show
 
@@ -58,6 +59,8 @@ def counts(report: SyncReport) -> str:
 def reason(patch: PatchReport) -> str:
     """Why: the evidence in a sentence each."""
     told = [signal.detail for signal in patch.evidence]
+    if patch.range_diff and not changes_lines(patch.range_diff):
+        told.append("only the lines around its changes are others")
     told += [f"{show(finding.path)}: {finding.says}" for finding in patch.findings]
     return "; ".join(told)
 

@@ -16,7 +16,8 @@ from patchq.gitstore.store import Store
 from patchq.progress import SILENT, Progress
 from patchq.upstream import index as indexes
 from patchq.upstream import pipconf
-from patchq.upstream.index import IndexAnswer, Sdist
+from patchq.upstream.index import IndexAnswer
+from patchq.upstream.pages import Sdist
 from patchq.upstream.releases import AsOf, Release
 
 NOBODY = Ident(b"patchq", b"patchq@localhost", 0)
@@ -75,9 +76,20 @@ class Archives:
         known = self._stored(version)
         if known is not None:
             return known
-        sdist = indexes.choose(self._answer, name)
+        sdist = self._choose(name)
         known = self._stored(sdist.version)
         return known if known is not None else self._bring(sdist)
+
+    def _choose(self, name: str) -> Sdist:
+        try:
+            return indexes.choose(self._answer, name)
+        except PatchqError:
+            if self._offline or not (self._answer.from_cache and self._answer.complete):
+                raise
+        # Somebody may know of a release that is newer than our list.
+        self._refresh = True
+        del self._answer
+        return indexes.choose(self._answer, name)
 
     def _stored(self, version: str) -> Release | None:
         """A release that is in the store already: its commit's message holds its facts."""
@@ -100,12 +112,16 @@ class Archives:
         from patchq.upstream import download
 
         folder = self._cache / "archives"
-        path = download.fetch(sdist, folder, self._settings, self._progress)
-        release = import_archive(self.store, self._package, sdist, path, self._progress)
-        # The store has it now; the archive would only take room.
-        with suppress(OSError):
-            path.unlink()
-        return release
+        with download.alone(sdist, folder, self._progress):
+            known = self._stored(sdist.version)
+            if known is not None:  # the one that was waited for brought it
+                return known
+            path = download.fetch(sdist, folder, self._settings, self._progress)
+            release = import_archive(self.store, self._package, sdist, path, self._progress)
+            # The store has it now; the archive would only take room.
+            with suppress(OSError):
+                path.unlink()
+            return release
 
 
 def import_archive(
@@ -118,23 +134,18 @@ def import_archive(
     from patchq.upstream.archive import ArchiveReader
 
     reader = ArchiveReader(path)
+    files = []
+    # The whole archive is read before the commit: its message names what was found in it.
+    for count, member in enumerate(reader, 1):
+        if count % 500 == 0:
+            progress.step(f"storing {package} {sdist.version}", count, None, "files")
+        mode = "100755" if member.executable else "100644"
+        files.append(Write(member.path, mode, member.data))
+    facts = [("archive", sdist.filename), ("sha256", sdist.sha256)]
+    if reader.commit:
+        facts.append(("upstream-commit", reader.commit))
+    message = f"{package} {sdist.version}\n\n" + "".join(f"{k}: {v}\n" for k, v in facts)
     with store.fast_import() as importer:
-
-        def writes() -> list[Write]:
-            out = []
-            for count, member in enumerate(reader, 1):
-                if count % 500 == 0:
-                    progress.step(f"storing {package} {sdist.version}", count, None, "files")
-                mode = "100755" if member.executable else "100644"
-                out.append(Write(member.path, mode, member.data))
-            return out
-
-        # The whole archive is read before the commit: its message names what was found in it.
-        files = writes()
-        facts = [("archive", sdist.filename), ("sha256", sdist.sha256)]
-        if reader.info.commit:
-            facts.append(("upstream-commit", reader.info.commit))
-        message = f"{package} {sdist.version}\n\n" + "".join(f"{k}: {v}\n" for k, v in facts)
         importer.commit(message.encode(), NOBODY, None, files)
         (commit,) = importer.finish()
     store.git(["update-ref", _ref(sdist.version), commit])

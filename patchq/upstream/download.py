@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
-from patchq.upstream import pipconf
-from patchq.upstream.index import Sdist
-from patchq.upstream.pipconf import IndexSettings, local_path, redact
+from patchq.upstream import http
+from patchq.upstream.http import local_path, redact
+from patchq.upstream.pages import Sdist
+from patchq.upstream.pipconf import IndexSettings
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -37,22 +38,42 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 
 
+@contextmanager
+def alone(sdist: Sdist, folder: Path, progress: Progress = SILENT) -> Iterator[None]:
+    """Be the only patchq that brings this archive: waits for another one as long as it lives.
+
+    Raises PatchqError where the archive cannot be verified, or `folder` not be written.
+    """
+    from filelock import FileLock, Timeout
+
+    _check(sdist)
+    lock = FileLock(folder / f"{sdist.filename}.lock")
+    timeout = 0.0
+    with _explained(sdist, folder):
+        while not lock.is_locked:
+            try:
+                lock.acquire(timeout=timeout)
+            except Timeout:
+                timeout = 1.0
+                progress.step(f"waiting for another patchq that brings {sdist.filename}")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def fetch(sdist: Sdist, folder: Path, settings: IndexSettings, progress: Progress = SILENT) -> Path:
     """The archive in `folder`, downloaded unless it is there with the right sha256.
 
-    Raises PatchqError: no sha256 stated, a wrong one, not reachable, folder full or read-only.
+    To be called `alone`. Raises PatchqError: no sha256 stated, a wrong one, not reachable, folder
+    full or read-only.
     """
     _check(sdist)
     target = folder / sdist.filename
-    try:
-        if _is_right(target, sdist):
-            return target
+    with _explained(sdist, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{sdist.filename}.lock", sdist, progress):
-            if not _is_right(target, sdist):
-                _Download(sdist, target, settings, progress).run()
-    except OSError as error:
-        raise _explained(error, sdist, folder) from error
+        if not _is_right(target, sdist):
+            _Download(sdist, target, settings, progress).run()
     return target
 
 
@@ -69,21 +90,21 @@ def _check(sdist: Sdist) -> None:
         )
 
 
-def _explained(error: OSError, sdist: Sdist, folder: Path) -> PatchqError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return PatchqError(
-            f"the disk is full: {sdist.filename} does not fit into {folder}",
-            "free some space, or set PATCHQ_CACHE to a folder with more, and run it again",
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return PatchqError(
-            f"{folder} cannot be written to: {error.strerror}",
-            "correct its permissions, or set PATCHQ_CACHE to another folder",
-        )
-    return PatchqError(
-        f"{sdist.filename} cannot be stored in {folder}: {error.strerror or error}",
-        "check the folder, or set PATCHQ_CACHE to another one",
-    )
+@contextmanager
+def _explained(sdist: Sdist, folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = f"cannot be stored in {folder}: {error.strerror or error}"
+        remedy = "check the folder"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what, remedy = f"does not fit into {folder}: the disk is full", "free some space"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            what = f"cannot be written to {folder}: {error.strerror}"
+            remedy = "correct the folder's permissions"
+        raise PatchqError(
+            f"{sdist.filename} {what}", f"{remedy}, or set PATCHQ_CACHE to another folder"
+        ) from error
 
 
 def _is_right(path: Path, sdist: Sdist) -> bool:
@@ -94,25 +115,6 @@ def _is_right(path: Path, sdist: Sdist) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == sdist.sha256
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-@contextmanager
-def _locked(path: Path, sdist: Sdist, progress: Progress) -> Iterator[None]:
-    """Waits for the lock as long as its holder lives, and says so."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path)
-    timeout = 0.0
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=timeout)
-        except Timeout:
-            timeout = 1.0
-            progress.step(f"waiting for another patchq that downloads {sdist.filename}")
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 class _BrokenOffError(Exception):
@@ -185,7 +187,7 @@ class _Download:
         if local is not None:
             self._copy(local)
             return False
-        with pipconf.open_session(self._settings) as session:
+        with http.open_session(self._settings) as session:
             return self._get_remote(session)
 
     def _copy(self, source: Path) -> None:
@@ -233,11 +235,11 @@ class _Download:
             if self._etag:
                 headers["If-Range"] = self._etag
         try:
-            with pipconf.get(session, self._sdist.url, self._settings, headers) as response:
+            with http.get(session, self._sdist.url, self._settings, headers) as response:
                 start = self._judge(response, have)
                 self._write(start, response.raw.stream(_CHUNK, decode_content=False))
         except (RequestException, HTTPError) as error:
-            raise _BrokenOffError(pipconf.reason(error, self._settings)) from error
+            raise _BrokenOffError(http.reason(error, self._settings)) from error
 
     def _judge(self, response: Response, have: int) -> _Start:
         status = response.status_code
