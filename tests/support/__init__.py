@@ -1,0 +1,1 @@
+"""Builders and judges that tests share."""
