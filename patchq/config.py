@@ -147,7 +147,8 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
 
 def _sources(data: dict[str, Any], where: Path) -> tuple[Source, ...]:
     sources: list[Source] = []
-    for entry in data.get("sources", []):
+    entries = data.get("sources", [])
+    for entry in entries if isinstance(entries, list) else [entries]:
         match entry:
             case {"index": str(package)} if len(entry) == 1:
                 sources.append(Source("index", package))

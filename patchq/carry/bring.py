@@ -9,8 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from patchq.carry import journal, plan
-from patchq.carry.prove import Check, Proof, apply_check
-from patchq.carry.workspace import Queue, applied, base_of, upstream_of
+from patchq.carry.canonical import applied
+from patchq.carry.prove import apply_check
+from patchq.carry.report import Check, Proof
+from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.errors import PatchqError
 from patchq.gitstore.git import run
 from patchq.gitstore.store import Index, Store

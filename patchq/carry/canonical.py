@@ -17,6 +17,7 @@ from patchq.progress import SILENT, Progress
 from patchq.queue import patch as patches
 from patchq.queue.diff import unquote
 from patchq.queue.patch import Patch
+from patchq.upstream.releases import Release as Known
 
 
 def canonical(store: Store, base: str, series: Sequence[Patch]) -> tuple[Patch, ...]:
@@ -82,3 +83,12 @@ def _marker(store: Store, carry: Carry, patch: Patch) -> bytes:
             return patch.diff
     first = min((path for path, _ in store.objects.walk(carry.new.tree)), default=b"README")
     return patches.empty_diff(first)
+
+
+def side(release: Known) -> Release:
+    return Release(release.name, release.commit, release.tree)
+
+
+def applied(store: Store, base: Known, series: Sequence[Patch], progress: Progress) -> Carry:
+    """The series on its own base: its trees and commits."""
+    return fold_any(store, side(base), side(base), series, progress=progress)

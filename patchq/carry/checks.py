@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from patchq.carry.prove import Check
+from patchq.carry.report import Check
 from patchq.config import Project
 from patchq.gitstore.checkout import check_out
 from patchq.gitstore.store import Store

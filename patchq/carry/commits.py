@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchq.carry.sync import SyncReport
+from patchq.carry.report import SyncReport
 from patchq.config import Project
 from patchq.gitstore.project import commit
 

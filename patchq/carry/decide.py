@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import patchq.carry.decisions as decisions
 from patchq.carry import journal
-from patchq.carry.canonical import fold_any
+from patchq.carry.canonical import fold_any, side
 from patchq.carry.fold import evidence_id
-from patchq.carry.workspace import Queue, base_of, side, upstream_of
+from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.carry.workspace import Queue, applied, base_of, upstream_of
+from patchq.carry.canonical import applied
+from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.errors import PatchqError
 from patchq.gitstore.git import run
 from patchq.progress import SILENT, Progress

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from patchq.carry import journal
+from patchq.carry.canonical import applied
 from patchq.carry.checks import runner
-from patchq.carry.prove import Check, Proof, apply_check, sound
+from patchq.carry.prove import apply_check, sound
 from patchq.carry.quilt import by_quilt
-from patchq.carry.workspace import Queue, applied, base_of, upstream_of
+from patchq.carry.report import Check, Proof
+from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.config import Project
 from patchq.gitstore.store import Store
 from patchq.progress import SILENT, Progress

@@ -154,7 +154,8 @@ def _texts(
         found=track.gain.shared(text.counted(atoms)),
         same=text.same_places(gaps, atoms, ours.lines),
     )
-    put = text.shift(gaps, atoms)
+    # Without hunks (a file that the patch moves) only a real merge knows what it changes.
+    put = text.shift(gaps, atoms) if atoms else None
     if put is not None:
         moved, after = put
         result = Blob(theirs.mode, b"".join(text.replace(ours.lines, moved)))

@@ -9,35 +9,15 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from patchq.carry.report import Check, Proof
 from patchq.gitstore.git import Done
 from patchq.gitstore.store import Store
 from patchq.judge.definitions import doubles, repeats
 from patchq.paths import show
 from patchq.progress import SILENT, Progress
 from patchq.queue.patch import Patch
-
-
-@dataclass(frozen=True)
-class Check:
-    """One part of the proof: what was tried, whether it holds, and the first reason if not."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Proof:
-    """All checks; an empty proof was not made and is not ok."""
-
-    checks: tuple[Check, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return bool(self.checks) and all(check.ok for check in self.checks)
 
 
 def prove(

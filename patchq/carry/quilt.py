@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from patchq.carry.prove import Check
+from patchq.carry.report import Check
 from patchq.errors import PatchqError
 from patchq.gitstore.checkout import check_out
 from patchq.gitstore.objects import blob_id

@@ -218,6 +218,10 @@ class Tracks:
                 continue
             virtual = replace(best.track, old=base, new=ours, gaps=None, gain=gone.track.gain)
             outcome = merge(self._store, virtual, best.theirs, (), labels)
+            if outcome.seen.merge == "empty":
+                # Upstream has the edit, but not the file in its new place.
+                seen = replace(outcome.seen, merge="clean", reverse=False)
+                outcome = replace(outcome, seen=seen)
             merges[merges.index(best)] = replace(best, outcome=replace(outcome, gaps=None))
             seen = replace(gone.seen, merge="clean", kind="")
             merges[place] = replace(gone, outcome=Outcome(None, seen, None))

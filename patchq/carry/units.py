@@ -47,11 +47,14 @@ def find_unit(
 
 def _landed(store: Store, tracks: Tracks, state: dict[bytes, Blob | None]) -> bool | None:
     """Whether upstream has these contents: False as they are, True in other words, None not."""
-    changed = False
+    changed, seen = False, False
     for path, theirs in state.items():
         track = tracks.tracks[path]
         base, ours = track.old, track.new
-        if theirs in (base, ours):
+        if theirs == base:
+            continue
+        seen = True
+        if theirs == ours:
             continue
         if ours is None or theirs is None or not (ours.mergeable and theirs.mergeable):
             return None
@@ -64,7 +67,8 @@ def _landed(store: Store, tracks: Tracks, state: dict[bytes, Blob | None]) -> bo
         if not total or found / total < MOST:
             return None
         changed = changed or found < total
-    return changed
+    # Patches that take each other back are nothing that upstream could have.
+    return changed if seen else None
 
 
 def _counted(blob: Blob) -> Counter[bytes]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.carry import journal, lock
-from patchq.carry.canonical import fold_any
-from patchq.carry.fold import Carry
-from patchq.carry.fold import Release as Side
 from patchq.config import Project, QueueConfig, find_project, load_queue
 from patchq.errors import PatchqError
-from patchq.gitstore.store import Store
 from patchq.progress import SILENT, Progress
 from patchq.queue import series as serieses
-from patchq.queue.patch import Patch
 from patchq.queue.series import Series
 from patchq.upstream import state as states
 from patchq.upstream.releases import Release, Upstream
@@ -85,6 +80,12 @@ def reading(start: Path, command: str) -> tuple[Project, str | None]:
         return project, journal.recover(project)
 
 
+def quiet_queue(start: Path, name: str | None) -> Queue | None:
+    """The queue, without a lock; None where an interrupted command is to be completed first."""
+    project = find_project(start)
+    return None if journal.unfinished(project) else read_queue(project, name)
+
+
 @contextmanager
 def upstream_of(
     queue: Queue,
@@ -116,12 +117,3 @@ def base_of(queue: Queue, upstream: Upstream) -> Release:
             "find out who changed a release; `patchq init` makes a queue on the new one",
         )
     return Release(state.release, base.commit, base.tree, base.facts)
-
-
-def side(release: Release) -> Side:
-    return Side(release.name, release.commit, release.tree)
-
-
-def applied(store: Store, base: Release, series: Sequence[Patch], progress: Progress) -> Carry:
-    """The series on its own base: its trees and commits."""
-    return fold_any(store, side(base), side(base), series, progress=progress)

@@ -38,32 +38,35 @@ def command(
 
     patchq sync --onto 0.30.0 --dry-run
     """
-    from patchq.carry.sync import sync
-    from patchq.carry.workspace import read_queue, writing
+    from patchq.carry.sync import idle, sync
+    from patchq.carry.workspace import quiet_queue, read_queue, writing
     from patchq.cli.out import give
     from patchq.render import jsons
     from patchq.render.progress import Bar
 
-    with writing(Path.cwd(), "sync") as (project, recovered), Bar() as bar:
-        report = sync(
-            read_queue(project, queue),
-            onto=onto,
-            dry_run=dry_run,
-            offline=offline,
-            refresh=refresh,
-            recovered=recovered,
-            progress=bar,
-        )
-        if markdown is not None or commit:
-            from patchq.render import markdown as md
+    here = Path.cwd()
+    with Bar() as bar:
+        calm = quiet_queue(here, queue)
+        report = idle(calm, onto=onto, offline=offline, refresh=refresh) if calm else None
+        if report is None:
+            with writing(here, "sync") as (project, recovered):
+                report = sync(
+                    read_queue(project, queue),
+                    onto=onto,
+                    dry_run=dry_run,
+                    offline=offline,
+                    recovered=recovered,
+                    progress=bar,
+                )
+                if commit and report.recorded:
+                    from patchq.carry.commits import commit_sync
+                    from patchq.render.markdown import sync as as_markdown
 
-            text = md.sync(report)
-            if markdown is not None:
-                markdown.write_text(text, encoding="utf-8", errors="surrogateescape")
-            if commit and report.recorded:
-                from patchq.carry.commits import commit_sync
+                    commit_sync(project, report, as_markdown(report))
+    if markdown is not None:
+        from patchq.render.markdown import sync as as_markdown
 
-                commit_sync(project, report, text)
+        markdown.write_text(as_markdown(report), encoding="utf-8", errors="surrogateescape")
 
     def drawing() -> object:
         from patchq.render import tables

@@ -17,6 +17,9 @@ from pathlib import Path
 from patchq.errors import PatchqError
 from patchq.gitstore.git import no_git, plumbing_env
 
+AT_ONCE = 500
+"""Marks asked for before the answers are read: both fit into the pipes' buffers."""
+
 _SPECIAL = re.compile(rb'[\x00-\x1f"\\]')
 
 
@@ -121,16 +124,19 @@ class FastImport:
 
     def finish(self) -> list[str]:
         """Close the import; the ids of all commits, first mark first."""
-        for mark in range(1, self._marks + 1):
-            self._put(b"get-mark :%d\n" % mark)
+        ids: list[str] = []
+        for start in range(1, self._marks + 1, AT_ONCE):
+            marks = range(start, min(start + AT_ONCE, self._marks + 1))
+            self._put(b"".join(b"get-mark :%d\n" % mark for mark in marks))
+            self._flush()
+            ids += [self._out.readline().decode().strip() for _ in marks]
         self._put(b"reset %s\nfrom %s\n\ndone\n" % (self._ref, b"0" * 40))
         try:
             self._in.close()
         except OSError as error:
             raise self._failed() from error
-        ids = self._out.read().decode().split()
         self._out.close()
-        if self._process.wait() != 0 or len(ids) != self._marks:
+        if self._process.wait() != 0 or not all(ids):
             raise self._failed()
         self._errors.close()
         return ids
@@ -155,6 +161,12 @@ class FastImport:
     def _put(self, data: bytes) -> None:
         try:
             self._in.write(data)
+        except OSError as error:
+            raise self._failed() from error
+
+    def _flush(self) -> None:
+        try:
+            self._in.flush()
         except OSError as error:
             raise self._failed() from error
 

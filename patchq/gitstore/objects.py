@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from patchq.errors import PatchqError
@@ -73,16 +75,20 @@ class Objects:
             chunk = waiting[start : start + BATCH]
             self._requests.write("".join(f"{name}\n" for name in chunk).encode())
             self._requests.flush()
-            for name in chunk:
-                yield self._answer(name)
+            # All of them: what stays in the pipe would answer the next question.
+            answers = [self._answer(name) for name in chunk]
+            for name, answer in zip(chunk, answers, strict=True):
+                if answer is None:
+                    raise PatchqError(
+                        f"the store has no object {name}",
+                        "remove the cache folder's stores and run the command again",
+                    )
+                yield answer
 
-    def _answer(self, name: str) -> tuple[str, str, bytes]:
+    def _answer(self, name: str) -> tuple[str, str, bytes] | None:
         head = self._answers.readline().split()
-        if len(head) != 3:
-            raise PatchqError(
-                f"the store has no object {name}",
-                "remove the cache folder's stores and run the command again",
-            )
+        if len(head) != 3 or not head[2].isdigit():
+            return None
         size = int(head[2])
         data = self._answers.read(size)
         self._answers.read(1)
@@ -135,6 +141,17 @@ class Objects:
                 yield prefix + name, entry
 
 
+@lru_cache(maxsize=64)
+def _mode(raw: bytes) -> str:
+    """A mode as git reads it; old trees have "040000" and "100664"."""
+    mode = int(raw, 8)
+    if stat.S_ISREG(mode):
+        return "100755" if mode & 0o100 else "100644"
+    if stat.S_ISLNK(mode):
+        return "120000"
+    return TREE if stat.S_ISDIR(mode) else GITLINK
+
+
 def _entries(data: bytes) -> Iterator[tuple[bytes, Entry]]:
     """Tree object format: `MODE SP NAME NUL` and 20 raw bytes, repeated (gitformat-tree)."""
     at, end = 0, len(data)
@@ -143,6 +160,6 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, Entry]]:
         zero = data.index(b"\0", space)
         yield (
             data[space + 1 : zero],
-            Entry(data[at:space].decode(), data[zero + 1 : zero + 21].hex()),
+            Entry(_mode(data[at:space]), data[zero + 1 : zero + 21].hex()),
         )
         at = zero + 21

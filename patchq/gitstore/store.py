@@ -59,8 +59,8 @@ class Store:
         self._borrowed = (
             {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(borrow / "objects")} if borrow else {}
         )
+        require_version()
         if not (path / "HEAD").is_file():
-            require_version()
             try:
                 path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -76,11 +76,11 @@ class Store:
         if not alternates:
             return
         listed = self.path / "objects" / "info" / "alternates"
-        text = "".join(f"{folder}\n" for folder in alternates)
-        if not listed.is_file() or listed.read_text(encoding="utf-8") != text:
+        text = b"".join(os.fsencode(folder) + b"\n" for folder in alternates)
+        if not listed.is_file() or listed.read_bytes() != text:
             listed.parent.mkdir(parents=True, exist_ok=True)
             beside = listed.with_name(f"alternates.{os.getpid()}")
-            beside.write_text(text, encoding="utf-8")
+            beside.write_bytes(text)
             beside.replace(listed)
 
     @cached_property
@@ -203,7 +203,7 @@ class Store:
             for name, data in zip(names, (old, new), strict=True):
                 Path(name).write_bytes(data)
             args = ["diff", "--no-index", "--text", "-U0", "--diff-algorithm=histogram", *PLAIN]
-            return run([*args, "--", *names], ok=(0, 1)).out
+            return self.git([*args, "--", *names], ok=(0, 1)).out
 
     def merge_file(
         self,
@@ -227,7 +227,8 @@ class Store:
                 args[-1] = f"--{favour}"
             for label in labels:
                 args += ["-L", label]
-            done = run([*args, *names], ok=tuple(range(256)))
+            # In the store: the settings of the repository around the current folder are not ours.
+            done = self.git([*args, *names], ok=tuple(range(256)))
         if done.code == 255:
             return Merged(theirs if favour == "theirs" else ours, 0 if favour else 1)
         if done.code > 127:

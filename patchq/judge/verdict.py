@@ -27,6 +27,7 @@ def signals(seen: Observation) -> tuple[Signal, ...]:
         _patch_id(files),
         _lines(files),
         _reverse(files),
+        _modes(files),
         _wins(files),
         _elsewhere(files),
         _doubles(files),
@@ -102,9 +103,7 @@ def _confirmed(file: FileSeen) -> bool:
     if file.merge == "clean":
         # Only here because every block stands elsewhere, verbatim: the lines are the second.
         return bool(file.lines) and file.found >= file.lines
-    if file.mode_only:
-        return file.upstream_changed
-    if not file.atoms:
+    if file.mode_only or not file.atoms:
         return file.upstream_changed
     return (
         file.same == file.atoms or file.reverse or (bool(file.lines) and file.found >= file.lines)
@@ -167,6 +166,22 @@ def _reverse(files: list[FileSeen]) -> Signal | None:
         "landed" if whole else "partly",
         f"it can be taken out of upstream's text in {_some(hits)}, and not be put in",
     )
+
+
+def _modes(files: list[FileSeen]) -> Signal | None:
+    hits = [file for file in files if file.merge == "empty" and _changed_whole(file)]
+    if not hits:
+        return None
+    return Signal(
+        "upstream-changed",
+        "landed" if len(hits) == len(files) else "partly",
+        f"upstream gave {_some(hits)} the same mode or whole content",
+    )
+
+
+def _changed_whole(file: FileSeen) -> bool:
+    """Upstream changed what the patch changes otherwise than line by line."""
+    return file.upstream_changed and (file.mode_only or not file.atoms)
 
 
 def _wins(files: list[FileSeen]) -> Signal | None:

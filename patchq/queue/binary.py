@@ -48,8 +48,8 @@ def _line(line: bytes) -> bytes:
 
 
 def _inflate(packed: bytes, size: int) -> bytes:
-    if size > LIMIT:
-        raise ValueError(f"{size} bytes are too many")
+    if not 0 <= size <= LIMIT:
+        raise ValueError(f"{size} bytes are too many or too few")
     data = zlib.decompressobj().decompress(packed, size + 1)
     if len(data) != size:
         raise ValueError(f"{size} bytes announced, {len(data)} found")
@@ -62,7 +62,7 @@ def _apply_delta(delta: bytes, old: bytes) -> bytes:
     if source != len(old) or target > LIMIT:
         raise ValueError(f"a delta on {source} bytes, the file has {len(old)}")
     out = bytearray()
-    while at < len(delta):
+    while at < len(delta) and len(out) <= target:
         code = delta[at]
         at += 1
         if code & 0x80:

@@ -202,6 +202,9 @@ def _hunk(lines: list[bytes], at: int, where: str, path: bytes) -> tuple[Hunk, i
         elif sign == b"+":
             new.append(rest)
             new_left -= 1
+        elif (not line and at + 1 < len(lines)) or sign == b"\\":
+            # An editor took the blank of an empty line, or diff speaks another language.
+            raise NotCanonical("a line without its sign")
         else:
             raise _torn(where, path, at)
         at += 1

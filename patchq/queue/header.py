@@ -28,7 +28,7 @@ ORDER = (
 )
 _DIFF_LIKE = (
     rb"[ \tX]*(?:- )*(?:---|\+\+\+ |\*\*\*|@@ -|diff -|Index:|Prereq:|>?From[ :]|Subject:|Date:"
-    rb"|\[PATCH|-- >8)"
+    rb"|\[PATCH|-- >8|(?i:From|Subject|Date):)"
 )
 _TO_ESCAPE = re.compile(rb"^~*" + _DIFF_LIKE)
 _ESCAPED = re.compile(rb"^~+" + _DIFF_LIKE)
@@ -38,6 +38,7 @@ _OWN_DATE = re.compile(
     r"[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)"
 )
 """The form that `mail_date` writes; others are left to the email package, which loads slowly."""
+_ZONE = re.compile(r"[+-](?:[01][0-9]|2[0-3])[0-5][0-9]")
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)$")
 
 
@@ -74,8 +75,12 @@ class Header:
 
 
 def make(fields: list[tuple[str, str]], body: str) -> Header:
-    """A header in canonical order; values are made one line, the body is trimmed."""
-    return Header(_sorted([(key, one_line(value)) for key, value in fields]), tidy(body))
+    """A header in canonical order; values are made one line, the body is trimmed.
+
+    A body loses its NUL bytes: git takes no message with them.
+    """
+    one_lined = [(key, one_line(value)) for key, value in fields]
+    return Header(_sorted(one_lined), tidy(body.replace("\0", "")))
 
 
 def one_line(value: str) -> str:
@@ -159,14 +164,14 @@ def when(value: str, where: str) -> datetime:
     if (own := _OWN_DATE.fullmatch(value)) and own[2] in _MONTHS:
         day, year, hour, minute, second = (int(own[place]) for place in (1, 3, 4, 5, 6))
         offset = timedelta(hours=int(own[8]), minutes=int(own[9]))
-        zone = timezone(-offset if own[7] == "-" else offset)
         with suppress(ValueError):
+            zone = timezone(-offset if own[7] == "-" else offset)
             return datetime(year, _MONTHS.index(own[2]) + 1, day, hour, minute, second, tzinfo=zone)
     from email.utils import parsedate_to_datetime
 
     try:
         found = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise PatchqError(
             f"{where}: {value!r} is not a date", "write it as `Mon, 30 Nov 2026 12:00:00 +0000`"
         ) from None
@@ -174,10 +179,19 @@ def when(value: str, where: str) -> datetime:
 
 
 def mail_date(seconds: int, zone: str) -> str:
-    """Seconds since the epoch and a zone ("+0200") as a mail date."""
+    """Seconds since the epoch and a zone ("+0200") as a mail date.
+
+    A zone that is none is taken for UTC and a time out of all reason for the epoch: old commits
+    hold both.
+    """
+    if not _ZONE.fullmatch(zone):
+        zone = "+0000"
     minutes = int(zone[1:3]) * 60 + int(zone[3:5])
-    delta = timedelta(minutes=-minutes if zone[0] == "-" else minutes)
-    moment = datetime.fromtimestamp(seconds, timezone(delta))
+    delta = timezone(timedelta(minutes=-minutes if zone[0] == "-" else minutes))
+    try:
+        moment = datetime.fromtimestamp(seconds, delta)
+    except (ValueError, OverflowError, OSError):
+        moment = datetime.fromtimestamp(0, delta)
     # strftime's names follow the locale; the file must not.
     return (
         f"{_DAYS[moment.weekday()]}, {moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

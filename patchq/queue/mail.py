@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email import message_from_bytes
+from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
 
@@ -18,7 +19,10 @@ from patchq.queue.header import Header
 
 _MBOX = re.compile(rb"^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\r?\n", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |diff -|Index: |--- \S|\*\*\* \S)", re.MULTILINE)
-_SIGNATURE = re.compile(rb"\n-- \n[^\n]*\n*\Z")
+# `-- ` may be a line of the diff, too: what follows it then is one as well, or nothing.
+_SIGNATURE = re.compile(rb"\n-- \n[^\n +\-\\@][^\n]*\n*\Z")
+_WORD = r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\?="
+_WORDS = re.compile(rf"{_WORD}(?:\s+{_WORD})*")
 _PREFIX = re.compile(r"^\[PATCH[^\]]*\]\s*")
 _PULL = re.compile(r"https?://[^/\s]+/([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/pull/(\d+)")
 _TRAILER = re.compile(r"^(Patchq-[A-Za-z-]+|Origin|Upstream-Status): (.*)$")
@@ -98,7 +102,12 @@ def from_commit(data: bytes, diff: bytes) -> Brought:
     author = next(line for line in head.split(b"\n") if line.startswith(b"author "))
     person, when, zone = author[len(b"author ") :].rsplit(b" ", 2)
     encoding = next(
-        (line[9:].decode() for line in head.split(b"\n") if line.startswith(b"encoding ")), ""
+        (
+            line[9:].decode("ascii", "replace")
+            for line in head.split(b"\n")
+            if line.startswith(b"encoding ")
+        ),
+        "",
     )
     text = _text(message, encoding)
     title, _, body = text.strip("\n").partition("\n\n")
@@ -115,7 +124,7 @@ def _text(data: bytes, encoding: str) -> str:
     if encoding:
         try:
             return data.decode(encoding)
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, ValueError):
             pass
     return data.decode("utf-8", "surrogateescape")
 
@@ -132,12 +141,20 @@ def _parts(text: bytes, where: str) -> tuple[str, bytes]:
 
 
 def _decoded(message: Message, name: str) -> str:
-    parts = decode_header(str(message.get(name, "")))
-    text = "".join(
-        part if isinstance(part, str) else part.decode(charset or "utf-8", "surrogateescape")
-        for part, charset in parts
-    )
-    return re.sub(r"\r?\n[ \t]+", " ", text)
+    """A header's text: encoded words (RFC 2047) decoded, other bytes taken for UTF-8."""
+    raw = next((str(text) for key, text in message.raw_items() if key.lower() == name.lower()), "")
+    text = raw.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    return _WORDS.sub(_words, re.sub(r"\r?\n[ \t]+", " ", text))
+
+
+def _words(found: re.Match[str]) -> str:
+    try:
+        return "".join(
+            part if isinstance(part, str) else part.decode(charset or "utf-8", "surrogateescape")
+            for part, charset in decode_header(found[0])
+        )
+    except (LookupError, ValueError, MessageError):
+        return found[0]
 
 
 def _trailers(body: str) -> tuple[str, list[tuple[str, str]]]:

@@ -13,7 +13,7 @@ from patchq.queue import header as headers
 from patchq.queue.diff import FileDiff, NotCanonical
 from patchq.queue.header import Header
 
-FILE = re.compile(r"^(\d{4,})-([a-z0-9][a-z0-9._+-]*)\.patch$")
+FILE = re.compile(r"^([0-9]{4}|[1-9][0-9]{4,})-([a-z0-9][a-z0-9._+-]*)\.patch\Z")
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Series:
         Raises PatchqError where there is none.
         """
         for patch in self.all:
-            if name in (patch.name, patch.file) or (name.isdigit() and int(name) == patch.number):
+            if name in (patch.name, patch.file) or (name.isdecimal() and int(name) == patch.number):
                 return patch
         import difflib
 
@@ -114,7 +114,7 @@ def read(folder: Path) -> Series:
     lines: list[Line] = []
     seen: dict[str, str] = {}
     names: dict[str, str] = {}
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         line = _line(folder, raw.rstrip(), f"{folder.name}/series:{number}")
         lines.append(line)
         if line.patch is None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from patchq.carry.bring import ImportReport
-from patchq.carry.decide import DecideReport
-from patchq.carry.export import ExportReport
-from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
-from patchq.carry.journal import Entry
-from patchq.carry.prove import Proof
-from patchq.carry.start import InitReport
-from patchq.carry.sync import PatchReport, SyncReport
-from patchq.errors import PatchqError
-from patchq.judge.model import Conflict, Signal
 from patchq.paths import lossless
-from patchq.queue.patch import Patch
-from patchq.queue.series import Series
+
+if TYPE_CHECKING:
+    from patchq.carry.bring import ImportReport
+    from patchq.carry.decide import DecideReport
+    from patchq.carry.export import ExportReport
+    from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
+    from patchq.carry.journal import Entry
+    from patchq.carry.report import PatchReport, Proof, SyncReport
+    from patchq.carry.start import InitReport
+    from patchq.errors import PatchqError
+    from patchq.judge.model import Conflict, Signal
+    from patchq.queue.patch import Patch
+    from patchq.queue.series import Series
 
 
 def dump(value: dict[str, Any]) -> str:
@@ -50,6 +51,7 @@ def sync(report: SyncReport) -> dict[str, Any]:
             "as_of": report.upstream.when.isoformat(timespec="seconds"),
             "complete": report.upstream.complete,
             "history": report.upstream.history,
+            "notes": list(report.upstream.notes),
         },
         "patches": [_patch_report(patch) for patch in report.patches],
         "proof": proof(report.proof),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from patchq.carry.rangediff import changes_lines
-from patchq.carry.sync import SyncReport
+from patchq.carry.report import SyncReport
 from patchq.paths import show
 from patchq.render import words
 from patchq.render.console import lines

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from patchq.carry import rangediff
-from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
-from patchq.carry.prove import Proof
-from patchq.carry.sync import PatchReport, SyncReport
-from patchq.queue.patch import Patch
-from patchq.queue.series import Series
 from patchq.render import words
 from patchq.render.console import lines, text
+
+if TYPE_CHECKING:
+    from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
+    from patchq.carry.report import PatchReport, Proof, SyncReport
+    from patchq.queue.patch import Patch
+    from patchq.queue.series import Series
 
 
 def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
@@ -41,6 +43,7 @@ def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
                 "yellow",
             )
         )
+    parts += [text(note, "yellow") for note in report.upstream.notes]
     parts += [text(step) for step in words.next_steps(report)]
     return Group(*parts)
 
@@ -81,6 +84,8 @@ def _range_diff(patch: PatchReport) -> RenderableType:
 
 
 def _diff(value: str) -> RenderableType:
+    from rich.syntax import Syntax
+
     return Syntax(lines(value), "diff", theme="ansi_dark", background_color="default")
 
 

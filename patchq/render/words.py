@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patchq.carry.rangediff import changes_lines
-from patchq.carry.sync import PatchReport, SyncReport
+from patchq.carry.report import PatchReport, SyncReport
 from patchq.paths import show
 
 STYLES = {

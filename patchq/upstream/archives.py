@@ -40,6 +40,12 @@ class Archives:
         self._offline = offline
         self._refresh = refresh
         self._progress = progress
+        self._asked: list[str] = []
+
+    @property
+    def names_are_fixed(self) -> bool:
+        """A version is uploaded once."""
+        return True
 
     @cached_property
     def store(self) -> Store:
@@ -66,13 +72,19 @@ class Archives:
 
     def as_of(self) -> AsOf:
         answer = self._answer
-        return AsOf(f"package index, {self._package}", answer.as_of, answer.complete)
+        notes = tuple(
+            f"{self._package} {each.version} was yanked: {each.yanked or 'no reason given'}"
+            for each in answer.sdists
+            if each.yanked is not None and each.version in self._asked
+        )
+        return AsOf(f"package index, {self._package}", answer.as_of, answer.complete, notes=notes)
 
     def latest(self) -> str:
         return indexes.choose(self._answer, "latest").version
 
     def release(self, name: str, *, commit: str | None = None) -> Release:
         version = name.removeprefix("v")
+        self._asked.append(version)
         known = self._stored(version)
         if known is not None:
             return known

@@ -23,9 +23,9 @@ def local_git_dir(value: str) -> Path | None:
 
     Raises PatchqError for a path that is no repository.
     """
-    if re.match(r"^[a-z][a-z0-9+.-]*://", value) or re.match(r"^[^/]+@?[^/]*:[^/]", value):
-        return None
     path = Path(value).expanduser()
+    if re.match(r"^[^/:]+:", value) and not path.exists():  # scheme://... or host:path
+        return None
     for candidate in (path / ".git", path):
         if candidate.is_file():
             done = run(["-C", str(path), "rev-parse", "--git-common-dir"], ok=(0, 128))
@@ -65,6 +65,11 @@ class History:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self._url).name)[:40] or "git"
         path = self._cache / "stores" / f"git-{stem}-{key}.git"
         return Store(path, alternates=[self._local / "objects"] if self._local else ())
+
+    @property
+    def names_are_fixed(self) -> bool:
+        """Branches move, and tags can."""
+        return False
 
     def close(self) -> None:
         if "store" in self.__dict__:

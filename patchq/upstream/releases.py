@@ -21,12 +21,16 @@ class Release:
 
 @dataclass(frozen=True)
 class AsOf:
-    """How much was seen of upstream: since when, and whether all that was wanted was reached."""
+    """How much was seen of upstream: since when, and whether all that was wanted was reached.
+
+    `notes` are sentences about the releases that were asked for (that one was yanked, say).
+    """
 
     source: str
     when: datetime
     complete: bool = True
     history: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Upstream(Protocol):
@@ -34,6 +38,10 @@ class Upstream(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    @property
+    def names_are_fixed(self) -> bool:
+        """Whether a name means the same release for ever (versions do, branches do not)."""
 
     def latest(self) -> str:
         """The name of the newest release that is no pre-release and not yanked."""

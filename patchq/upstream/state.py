@@ -53,7 +53,7 @@ def read(path: Path) -> dict[str, QueueState]:
         raise _damaged(path, f"its schema is not {SCHEMA}")
     try:
         return {name: _queue(entry) for name, entry in data["queues"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"a field is missing or of the wrong kind ({error})") from error
 
 

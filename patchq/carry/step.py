@@ -1,0 +1,159 @@
+"""One step of a queue from a release to another: judge and carry, prove, record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from patchq.carry import decisions, journal, plan, rangediff
+from patchq.carry.canonical import exported, fold_any, side
+from patchq.carry.checks import runner
+from patchq.carry.fold import Carried, Carry
+from patchq.carry.prove import prove
+from patchq.carry.report import PatchReport, Proof, SyncReport, held_report
+from patchq.carry.workspace import Queue
+from patchq.errors import PatchqError
+from patchq.gitstore.store import Store
+from patchq.progress import Progress
+from patchq.queue.patch import Patch
+from patchq.upstream.releases import AsOf, Release
+
+
+def step(
+    queue: Queue,
+    base: Release,
+    target: Release,
+    as_of: AsOf,
+    store: Store,
+    dry_run: bool,
+    progress: Progress,
+) -> SyncReport:
+    answers = decisions.read(queue.project, queue.config.name)
+    carry = fold_any(
+        store,
+        side(base),
+        side(target),
+        queue.series.applied,
+        decisions=answers,
+        progress=progress,
+    )
+    texts = exported(store, carry)
+    proof = Proof()
+    if not carry.asks:
+        # A series that was carried is proved against what it was on the base before.
+        proof = prove(
+            store,
+            target.tree,
+            [texts[each.patch.name] for each in carry.patches if each.commit],
+            carry.tree,
+            patched_before=_patched(store, base, queue, progress),
+            run_checks=runner(queue.project, queue.config.series, progress),
+            progress=progress,
+        )
+    after = plan.next_series(queue.series, carry.patches, texts)
+    dropped = {
+        each.patch.file: plan.retired_text(each.patch, each.judgement, target.name)
+        for each in carry.patches
+        if each.judgement.action == "drop"
+    }
+    changes = plan.changes(queue.config.series, queue.series, after, dropped)
+    state = queue.state.on(base, "", "").on(target, after.digest, carry.tree)
+    changes |= queue.state_file(state)
+    report = SyncReport(
+        queue.config.name,
+        base.name,
+        target.name,
+        carry.tree,
+        _differs(queue, changes),
+        False,
+        as_of,
+        _reports(queue, carry, texts),
+        proof,
+        dry_run=dry_run,
+    )
+    if dry_run or carry.asks or not proof.ok or not report.changed:
+        return report
+    progress.step("recording")
+    return _record(queue, report, changes)
+
+
+def _record(queue: Queue, report: SyncReport, changes: Mapping[str, bytes | None]) -> SyncReport:
+    summary = f"{report.queue} from {report.base_from} to {report.base_to}"
+    entry = journal.record(queue.project, "sync", summary, changes)
+    return replace(report, recorded=entry is not None, entry=entry.id if entry else None)
+
+
+def _differs(queue: Queue, changes: Mapping[str, bytes | None]) -> bool:
+    for path, data in changes.items():
+        file = queue.project.root / path
+        if (file.read_bytes() if file.is_file() else None) != data:
+            return True
+    return False
+
+
+class _Patched:
+    """A path's content as the series left it on the old base; built when first asked."""
+
+    def __init__(self, store: Store, base: Release, queue: Queue, progress: Progress) -> None:
+        self._store = store
+        self._base = base
+        self._queue = queue
+        self._progress = progress
+        self._tree = queue.state.runner_tree if queue.is_proved else ""
+
+    def __call__(self, path: bytes) -> bytes | None:
+        if not self._tree or not self._known():
+            series = self._queue.series.applied
+            here = side(self._base)
+            self._tree = fold_any(self._store, here, here, series).tree
+        entry = self._store.objects.lookup(self._tree, path)
+        return self._store.objects.blob(entry.oid) if entry else None
+
+    def _known(self) -> bool:
+        try:
+            self._store.objects.tree(self._tree)
+        except PatchqError:
+            return False
+        return True
+
+
+def _patched(store: Store, base: Release, queue: Queue, progress: Progress) -> _Patched:
+    return _Patched(store, base, queue, progress)
+
+
+def _reports(queue: Queue, carry: Carry, texts: Mapping[str, Patch]) -> tuple[PatchReport, ...]:
+    """One entry for each patch that stood in the series, in its order, held ones included."""
+    carried = {each.patch.name: each for each in carry.patches}
+    held = queue.series.held
+    return tuple(
+        held_report(patch, held[patch.name])
+        if patch.name in held
+        else _report(patch, carried[patch.name], texts.get(patch.name))
+        for patch in queue.series.all
+    )
+
+
+def _report(patch: Patch, carried: Carried, text: Patch | None) -> PatchReport:
+    judgement = carried.judgement
+    dropped = judgement.action == "drop"
+    return PatchReport(
+        patch.number,
+        patch.name,
+        patch.header.subject,
+        None if dropped else patch.file,
+        judgement.verdict,
+        carried.carry,
+        judgement.action,
+        judgement.evidence,
+        judgement.conflicts,
+        judgement.findings,
+        _range_diff(patch, text, carried),
+        text is not None and text.text != patch.text,
+    )
+
+
+def _range_diff(patch: Patch, text: Patch | None, carried: Carried) -> str:
+    if text is None or carried.judgement.conflicts:
+        return ""
+    # Against the canonical form that was carried: another spelling is no change.
+    return rangediff.between(carried.patch.diff, text.diff, carried.moved)
