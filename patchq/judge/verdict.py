@@ -124,7 +124,9 @@ def _merge(files: list[FileSeen]) -> Signal | None:
         return Signal(
             "merge", "partly", f"upstream has it whole in {_some(empty)}, not in the other files"
         )
-    return Signal("merge", "needed", "the three-way merge is clean and changes upstream's text")
+    if any(file.elsewhere for file in files):
+        return Signal("merge", "unclear", "it merges cleanly, but parts of it would stand twice")
+    return Signal("merge", "needed", "merges cleanly: upstream does not have it")
 
 
 def _patch_id(files: list[FileSeen]) -> Signal | None:

@@ -46,7 +46,7 @@ def sync(report: SyncReport) -> str:
         out += ["", "## Proof", ""]
         for check in report.proof.checks:
             mark = "ok" if check.ok else "**failed**"
-            out.append(f"- {mark}: {_plain(check.name)}: {_plain(check.detail)}")
+            out.append(f"- {mark}: {_plain(check.name)}: {code(check.detail)}")
     out += ["", f"Tree: `{report.tree}`. Upstream: {_plain(report.upstream.source)}."]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)) + "\n"
 

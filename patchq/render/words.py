@@ -60,7 +60,7 @@ def reason(patch: PatchReport) -> str:
     """Why: the evidence in a sentence each."""
     told = [signal.detail for signal in patch.evidence]
     if patch.range_diff and not changes_lines(patch.range_diff):
-        told.append("only the lines around its changes are others")
+        told.append("only its context changed")
     told += [f"{show(finding.path)}: {finding.says}" for finding in patch.findings]
     return "; ".join(told)
 

@@ -1,0 +1,137 @@
+"""The shipped queue on real vLLM releases, from the package index.
+
+`vllm-0.29.0/` holds the two patches as they were first written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import program
+from tests.support.history import git
+
+pytestmark = pytest.mark.network
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FIRST = HERE / "vllm-0.29.0"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store for all of these tests: five releases are some 210 MB to download.
+
+    Beside the workers' own folders, so that they share it; patchq holds two of them apart.
+    """
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if base.name.startswith("popen-") else base) / "vllm-cache"
+
+
+class Repository:
+    """A git repository with a queue, driven by `patchq` as a user drives it."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.root = folder
+        self.cache = cache
+        folder.mkdir()
+        git(folder, "init", "-q", "-b", "main")
+
+    def patchq(self, *args: str, codes: tuple[int, ...] = (0,)) -> str:
+        done = subprocess.run(
+            [program(), *args],
+            cwd=self.root,
+            env={**os.environ, "PATCHQ_CACHE": str(self.cache)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode in codes, done.stdout + done.stderr
+        return done.stdout
+
+    def sync(self, release: str) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self.patchq("sync", "--onto", release, "--json"))
+        return report
+
+    def commit(self) -> None:
+        git(self.root, "add", "-A")
+        git(self.root, "commit", "-q", "-m", "queue")
+
+
+def first_series(folder: Path, cache: Path) -> Repository:
+    """A queue on 0.29.0 with the patches as they were written, their checks confirmed."""
+    queue = Repository(folder, cache)
+    queue.patchq("init", "vllm", "--index", "vllm", "--base", "0.29.0")
+    queue.patchq("import", *sorted(str(path) for path in FIRST.glob("*.patch")))
+    # import takes no checks from outside; whoever writes the files by hand brings them along.
+    for path in FIRST.glob("*.patch"):
+        shutil.copy(path, queue.root / "series" / path.name)
+    queue.commit()
+    return queue
+
+
+def test_one_step_and_four_give_the_same_tree(tmp_path: Path, cache: Path) -> None:
+    at_once = first_series(tmp_path / "one", cache)
+    step_by_step = first_series(tmp_path / "four", cache)
+
+    one = at_once.sync("0.33.0")
+    for release in ("0.30.0", "0.31.0", "0.32.0", "0.33.0"):
+        four = step_by_step.sync(release)
+        assert four["base"]["to"] == release
+        assert [patch["action"] for patch in four["patches"]] == ["keep", "keep"]
+        checks = [check["name"] for check in four["proof"]["checks"] if check["ok"]]
+        assert "check of series-version" in checks
+        assert "check of repetition-detection-default" in checks
+        step_by_step.commit()
+
+    assert one["base"]["tree"] == four["base"]["tree"]
+    assert at_once.patchq("tree") == step_by_step.patchq("tree")
+    for path in (at_once.root / "series").iterdir():
+        assert path.read_bytes() == (step_by_step.root / "series" / path.name).read_bytes()
+
+
+def shipped(folder: Path, cache: Path) -> Repository:
+    """The queue of this repository as it stands, committed in a repository of its own."""
+    queue = Repository(folder, cache)
+    for name in ("series", "upstream"):
+        shutil.copytree(ROOT / name, queue.root / name)
+    queue.commit()
+    return queue
+
+
+def test_the_shipped_series_holds_on_its_base(tmp_path: Path, cache: Path) -> None:
+    """quilt pushes it onto the unpacked archive, git applies it, its own checks pass."""
+    queue = shipped(tmp_path / "queue", cache)
+    report = json.loads(queue.patchq("check", "--quilt", "--json"))
+    assert report["proof"]["ok"], report
+    quilt = next(check for check in report["proof"]["checks"] if check["name"] == "quilt")
+    assert report["tree"] in quilt["detail"]
+    assert queue.patchq("tree").strip() == report["tree"]
+
+
+def test_the_shipped_series_syncs_and_comes_back(tmp_path: Path, cache: Path) -> None:
+    """What `make sync` does: a step (or none, when it was made already), and none after it.
+
+    A release that came after these patches may conflict: then the report is the result.
+    """
+    queue = shipped(tmp_path / "queue", cache)
+    before = {path: path.read_bytes() for path in (queue.root / "series").glob("*.patch")}
+
+    first = json.loads(queue.patchq("sync", "--json", codes=(0, 4)))
+    if not first["recorded"]:
+        assert git(queue.root, "status", "--porcelain") == b""
+        return
+    again = json.loads(queue.patchq("sync", "--json"))
+    assert not again["changed"]
+    assert again["base"]["to"] == first["base"]["to"]
+    assert "patchq undo" not in queue.patchq("sync")
+
+    assert json.loads(queue.patchq("check", "--json"))["proof"]["ok"]
+    queue.patchq("undo")
+    assert git(queue.root, "status", "--porcelain") == b""
+    assert {path: path.read_bytes() for path in before} == before
