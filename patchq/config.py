@@ -148,22 +148,28 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
 def _sources(data: dict[str, Any], where: Path) -> tuple[Source, ...]:
     sources: list[Source] = []
     entries = data.get("sources", [])
-    for entry in entries if isinstance(entries, list) else [entries]:
+    if not isinstance(entries, list):
+        raise _not_a_source(entries, where)
+    for entry in entries:
         match entry:
             case {"index": str(package)} if len(entry) == 1:
                 sources.append(Source("index", package))
             case {"git": str(url)} if len(entry) == 1:
                 sources.append(Source("git", url))
             case _:
-                raise PatchqError(
-                    f"{where}: {entry!r} is not a source",
-                    'write [[sources]] with index = "PACKAGE" or git = "URL"',
-                )
+                raise _not_a_source(entry, where)
     if not sources:
         raise PatchqError(
             f"{where} names no source", 'write [[sources]] with index = "PACKAGE" or git = "URL"'
         )
     return tuple(sources)
+
+
+def _not_a_source(entry: object, where: Path) -> PatchqError:
+    return PatchqError(
+        f"{where}: {entry!r} is not a source",
+        'write [[sources]] with index = "PACKAGE" or git = "URL"',
+    )
 
 
 def _text(data: dict[str, Any], key: str, where: Path, default: str) -> str:

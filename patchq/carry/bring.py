@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -99,22 +100,27 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def from_git(repository: str, commits: str, store: Store) -> tuple[list[Source], Store]:
-    """One patch per commit of `commits` ("A..B", first parents, oldest first).
-
-    A merge becomes one patch: what it brought to its first parent. The second value is `store`
-    with the repository's objects readable. Raises PatchqError where the range names nothing.
-    """
+def borrowing(store: Store, repository: str) -> Store:
+    """`store` with the objects of the repository at a path readable. The caller closes it."""
     git_dir = local_git_dir(repository)
     if git_dir is None:
         raise PatchqError(
             f"{repository} is not a path", "clone the repository and give the clone's path"
         )
+    return Store(store.path, borrow=git_dir)
+
+
+def from_git(repository: str, commits: str, store: Store) -> list[Source]:
+    """One patch per commit of `commits` ("A..B", first parents, oldest first).
+
+    A merge becomes one patch: what it brought to its first parent. `store` reads the
+    repository's objects. Raises PatchqError where the range names nothing.
+    """
     if ".." not in commits or commits.startswith("-"):
         raise PatchqError(f"{commits!r} is not a range of commits", "write it as A..B")
     done = run(
         ["rev-list", "--first-parent", "--reverse", "--parents", "--end-of-options", commits],
-        git_dir=git_dir,
+        git_dir=local_git_dir(repository),
         ok=(0, 128),
     )
     if done.code != 0:
@@ -124,20 +130,18 @@ def from_git(repository: str, commits: str, store: Store) -> tuple[list[Source],
     lines = [line.split() for line in done.out.decode().splitlines()]
     if not lines:
         raise PatchqError(f"{commits!r} holds no commits", "is it the wrong way round?")
-    borrowed = Store(store.path, borrow=git_dir)
     pairs = []
     for commit, *parents in lines:
         if not parents:
             raise PatchqError(f"{commit[:12]} has no parent", "start the range behind it")
-        trees = [borrowed.objects.tree_of(name) for name in (parents[0], commit)]
+        trees = [store.objects.tree_of(name) for name in (parents[0], commit)]
         pairs.append((trees[0], trees[1]))
-    diffs = borrowed.diff_texts(pairs)
-    objects = [data for _, _, data in borrowed.objects.read_many(line[0] for line in lines)]
-    sources = [
+    diffs = store.diff_texts(pairs)
+    objects = [data for _, _, data in store.objects.read_many(line[0] for line in lines)]
+    return [
         Source(mail.from_commit(data, diff), line[0][:12], (1,))
         for line, data, diff in zip(lines, objects, diffs, strict=True)
     ]
-    return sources, borrowed
 
 
 def bring(
@@ -154,11 +158,12 @@ def bring(
 
     Raises PatchqError where one does not apply (exact context, no fuzz); nothing is changed then.
     """
-    with upstream_of(queue, progress=progress) as upstream:
+    with upstream_of(queue, progress=progress) as upstream, ExitStack() as stack:
         base = base_of(queue, upstream)
         store = upstream.store
         if git is not None:
-            sources, store = from_git(git, commits, store)
+            store = stack.enter_context(borrowing(store, git))
+            sources = from_git(git, commits, store)
         else:
             sources = from_quilt(quilt) if quilt is not None else from_files(files)
         top = applied(upstream.store, base, queue.series.applied, progress).tree

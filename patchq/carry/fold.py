@@ -103,7 +103,7 @@ def fold(
     steps: list[_Step] = []
     parent: str | int = new.commit
     units: dict[str, Observation] = {}
-    with store.fast_import() as importer:
+    with store.fast_import(compression=0) as importer:
         for place, patch in enumerate(patches):
             progress.step("carrying", place, len(patches), "patches")
             labels = (new.name, f"{patch.file} before", patch.file)

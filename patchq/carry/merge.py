@@ -21,6 +21,7 @@ from patchq.judge.model import FileSeen
 from patchq.queue.diff import Atom, Hunk
 
 LINK = "120000"
+C_LIKE = (b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".rs")
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def _torn(
         seen,
         merge="conflict",
         kind=kind,
-        wins_empty=wins.data == ours.data,
+        wins_empty=wins.data == ours.data and theirs.mode == ours.mode,
         reverse=_reverse(ours.data, hunks),
     )
     return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data)
@@ -197,8 +198,8 @@ def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[
     """Nothing that upstream added elsewhere in the file may stand twice.
 
     A block is left out where upstream has it verbatim and keeping it would define a name twice
-    (in Python; elsewhere where it is a top-level block of three lines or more). `moved` are the
-    atoms on the new side; none after a real merge.
+    (in Python), or where it is a whole definition of three lines or more (in C-like languages).
+    `moved` are the atoms on the new side; none after a real merge.
     """
     assert outcome.result is not None
     if track.path.endswith(b".py"):
@@ -214,7 +215,8 @@ def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[
     kept = [atom for atom in moved if atom not in left_out]
     again = Blob(theirs.mode, b"".join(text.replace(ours.lines, kept)))
     twice = _twice(track, again, ours, theirs, kept) if twice else ()
-    return Outcome(again, replace(outcome.seen, elsewhere=len(left_out), doubles=twice), None)
+    seen = replace(outcome.seen, elsewhere=len(left_out), doubles=twice)
+    return Outcome(again, replace(seen, merge=_left(again, ours)), None)
 
 
 def _twice(
@@ -228,8 +230,14 @@ def _twice(
 
 
 def _top_block(atom: Atom, track: Track) -> bool:
+    """Whether an atom is a whole definition of a C-like language that upstream added too.
+
+    Elsewhere (settings, lists, documents) the same lines in two places are no mistake.
+    """
+    if not track.path.endswith(C_LIKE):
+        return False
     lines = [line.rstrip(b"\r\n") for line in atom.new if line.strip()]
-    if len(lines) < 3 or not lines[0][:1].isalpha():
+    if len(lines) < 3 or lines[0][:1].isspace() or lines[-1][:1] != b"}":
         return False
     return not Counter(lines) - track.gain.lines
 

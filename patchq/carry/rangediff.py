@@ -50,7 +50,7 @@ def changes_lines(range_diff: str) -> bool:
 def _files(diff: bytes) -> list[tuple[bytes, bytes]]:
     """Path and text of each file's part, without what changes with every release."""
     starts = list(_FILE.finditer(diff))
-    ends = [found.start() for found in starts[1:]] + [len(diff)]
+    ends = [*(found.start() for found in starts[1:]), len(diff)][: len(starts)]
     return [
         (same_path(found[1]), _plain(diff[found.end() : end]))
         for found, end in zip(starts, ends, strict=True)

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from patchq.carry import text
-from patchq.carry.merge import Blob, Outcome, Track, merge
+from patchq.carry.ahead import ahead
+from patchq.carry.merge import Blob, Track, merge
+from patchq.carry.moves import Merge, follow
 from patchq.carry.renames import Renames
 from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import Write
 from patchq.gitstore.objects import GITLINK, TREE, Entry
 from patchq.gitstore.store import Store
-from patchq.judge.model import FileSeen
 from patchq.paths import show
 from patchq.queue import binary
-from patchq.queue.diff import FileDiff, Hunk
+from patchq.queue.diff import FileDiff
 from patchq.queue.patch import Patch
-
-SIMILAR = 0.5
-"""Share of common lines from which a deleted and an added file are one that moved (git's -M)."""
 
 
 class Side(Protocol):
     @property
     def tree(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Merge:
-    """One path of one patch: where it stands, what the patch makes of it, what came out."""
-
-    track: Track
-    theirs: Blob | None
-    hunks: tuple[Hunk, ...]
-    outcome: Outcome
-
-    @property
-    def seen(self) -> FileSeen:
-        return self.outcome.seen
-
-    @property
-    def marked(self) -> bytes:
-        return self.outcome.marked
 
 
 def after(base: Blob | None, file: FileDiff, patch: Patch) -> Blob | None:
@@ -108,10 +86,14 @@ class Tracks:
             path: same_place[path] if names[path] == path else objects.lookup(new.tree, names[path])
             for path in paths
         }
-        blobs = objects.blobs(
-            entry.oid for entry in (*before.values(), *now.values()) if entry and _is_file(entry)
-        )
-        self._sections = self._read_sections(old.tree, new.tree, before, now, names)
+        # Upstream's diff is made by another process while the contents are read by this one.
+        with ahead(lambda: self._read_sections(old.tree, new.tree, before, now, names)) as sections:
+            blobs = objects.blobs(
+                entry.oid
+                for entry in (*before.values(), *now.values())
+                if entry and _is_file(entry)
+            )
+        self._sections = sections()
         self.tracks = {
             path: self._track(path, names[path], before[path], now[path], blobs) for path in paths
         }
@@ -183,7 +165,7 @@ class Tracks:
                 obstacle = self._obstacle(track.new_path, leaving)
             outcome = merge(self._store, track, theirs, hunks, labels, obstacle)
             merges.append(Merge(track, theirs, hunks, outcome))
-        return self._follow_patch(merges, labels)
+        return follow(self._store, merges, labels)
 
     def _obstacle(self, path: bytes, leaving: set[bytes]) -> str:
         """What stands in the way of a new file on the new side: a folder, or a file above it.
@@ -203,30 +185,6 @@ class Tracks:
                 return f"upstream has a file {show(above)}, not a folder"
         return ""
 
-    def _follow_patch(self, merges: list[Merge], labels: tuple[str, str, str]) -> list[Merge]:
-        """Where the patch moves a file that upstream changed, upstream's change moves along."""
-        for place, gone in enumerate(merges):
-            base, ours = gone.track.old, gone.track.new
-            if gone.theirs is not None or gone.seen.merge != "conflict" or not base or not ours:
-                continue
-            best = max(
-                (m for m in merges if m.track.old is None and m.theirs and m.track.new is None),
-                key=lambda m: _similar(base, m.theirs),
-                default=None,
-            )
-            if best is None or _similar(base, best.theirs) < SIMILAR:
-                continue
-            virtual = replace(best.track, old=base, new=ours, gaps=None, gain=gone.track.gain)
-            outcome = merge(self._store, virtual, best.theirs, (), labels)
-            if outcome.seen.merge == "empty":
-                # Upstream has the edit, but not the file in its new place.
-                seen = replace(outcome.seen, merge="clean", reverse=False)
-                outcome = replace(outcome, seen=seen)
-            merges[merges.index(best)] = replace(best, outcome=replace(outcome, gaps=None))
-            seen = replace(gone.seen, merge="clean", kind="")
-            merges[place] = replace(gone, outcome=Outcome(None, seen, None))
-        return merges
-
     def commit(self, merges: list[Merge], *, keep: bool) -> list[Write]:
         """Move both sides on; what is to be written on the new side."""
         writes: list[Write] = []
@@ -245,13 +203,6 @@ class Tracks:
             if result is not None and result is track.old:
                 track.gaps = []
         return writes
-
-
-def _similar(one: Blob, other: Blob | None) -> float:
-    if other is None:
-        return 0.0
-    left, right = Counter(one.lines), Counter(other.lines)
-    return sum((left & right).values()) / max(len(one.lines), len(other.lines), 1)
 
 
 def _is_file(entry: Entry | None) -> bool:

@@ -59,6 +59,8 @@ def _landed(store: Store, tracks: Tracks, state: dict[bytes, Blob | None]) -> bo
         if ours is None or theirs is None or not (ours.mergeable and theirs.mergeable):
             return None
         before = base.data if base is not None else b""
+        if theirs.mode != ours.mode and (base is None or theirs.mode != base.mode):
+            return None
         merged = store.merge_file(before, ours.data, theirs.data, favour="ours")
         if merged.data != ours.data:
             return None

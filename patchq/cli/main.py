@@ -28,6 +28,7 @@ COMMANDS = {
     "undo": "Take the last change back.",
 }
 MODULES = {"import": "import_"}
+INTERRUPTED = 130
 
 # What points git to another repository: ours is the one around the working directory.
 FOREIGN = (
@@ -96,16 +97,17 @@ def main() -> int:
         os.environ.pop(name, None)
     try:
         result = app(standalone_mode=False)
+        if result == INTERRUPTED:
+            # typer makes this of a Ctrl-C, and says nothing.
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except PatchqError as problem:
         return _problem(problem)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted; nothing is half done\n")
-        return 130
+        return INTERRUPTED
     except typer.Exit as stop:
         return stop.exit_code
-    except typer.Abort:
-        return 130
     except BrokenPipeError:
         # `patchq series | head`: the reader has enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def quote(path: bytes) -> bytes:
 class FastImport:
     """A running import into the repository at `git_dir`; `finish()` makes it readable."""
 
-    def __init__(self, git_dir: Path) -> None:
+    def __init__(self, git_dir: Path, *, compression: int = 1) -> None:
+        """`compression`: zlib's level. Few objects of a series are not worth the time."""
         self._ref = f"refs/patchq/import-{os.getpid()}-{id(self):x}".encode()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in finish and abort
         try:
@@ -73,6 +75,8 @@ class FastImport:
                 [
                     "git",
                     f"--git-dir={git_dir}",
+                    "-c",
+                    f"pack.compression={compression}",
                     "fast-import",
                     "--quiet",
                     "--force",
@@ -86,6 +90,7 @@ class FastImport:
                 env=plumbing_env(),
             )
         except FileNotFoundError as error:
+            self._errors.close()
             raise no_git() from error
         assert self._process.stdin and self._process.stdout
         self._in = self._process.stdin
@@ -143,20 +148,18 @@ class FastImport:
 
     def abort(self) -> None:
         """Give up: nothing of this import becomes visible."""
-        self._process.kill()
-        self._process.wait()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
         for stream in (self._in, self._out, self._errors):
-            try:
+            with suppress(OSError):
                 stream.close()
-            except OSError:
-                continue
 
     def __enter__(self) -> FastImport:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self.abort()
+        self.abort()
 
     def _put(self, data: bytes) -> None:
         try:

@@ -117,8 +117,8 @@ class Store:
             network=network,
         )
 
-    def fast_import(self) -> FastImport:
-        return FastImport(self.path)
+    def fast_import(self, *, compression: int = 1) -> FastImport:
+        return FastImport(self.path, compression=compression)
 
     def resolve(self, name: str) -> str | None:
         """The commit that `name` means, or None."""

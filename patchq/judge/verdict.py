@@ -43,10 +43,10 @@ def judge(seen: Observation) -> Judgement:
     files = [file for file in seen.files if file.merge != "noop"]
     conflicts = tuple(Conflict(file.path, file.kind) for file in files if file.merge == "conflict")
     said = {signal.says for signal in seen.extra}
-    if not files:
-        return Judgement("needed", "keep", evidence)
     if seen.unit:
         return Judgement("landed-with-changes" if seen.unit_changed else "landed", "drop", evidence)
+    if not files:
+        return Judgement("needed", "keep", evidence)
     if conflicts:
         return _conflicting(files, conflicts, evidence)
     if all(_gone_in(file) for file in files):
@@ -70,7 +70,7 @@ def _conflicting(
         return Judgement("gone", "ask", evidence, conflicts)
     # Upstream's wording may win only where nothing of the patch would be lost silently: no part
     # of it may be left over, and the lines must be there.
-    left_over = any(file.merge == "clean" and not _elsewhere_whole(file) for file in files)
+    left_over = any(file.merge == "clean" for file in files)
     share = min(_share(file) for file in files)
     lines = sum(file.lines for file in files)
     wins = all(file.wins_empty or file.merge != "conflict" for file in files)
@@ -89,20 +89,13 @@ def _share(file: FileSeen) -> float:
     return 1.0 if _gone_in(file) else 0.0
 
 
-def _elsewhere_whole(file: FileSeen) -> bool:
-    return bool(file.atoms) and file.elsewhere + file.same == file.atoms
-
-
 def _gone_in(file: FileSeen) -> bool:
     """Nothing of the patch is left to do in this file."""
-    return file.merge == "empty" or (file.merge == "clean" and _elsewhere_whole(file))
+    return file.merge == "empty"
 
 
 def _confirmed(file: FileSeen) -> bool:
     """A second, independent signal says that upstream has this file's change."""
-    if file.merge == "clean":
-        # Only here because every block stands elsewhere, verbatim: the lines are the second.
-        return bool(file.lines) and file.found >= file.lines
     if file.mode_only or not file.atoms:
         return file.upstream_changed
     return (

@@ -10,10 +10,12 @@ from typing import Literal
 
 from patchq.errors import PatchqError
 from patchq.queue import patch as patches
+from patchq.queue.header import one_line
 from patchq.queue.patch import Patch
 
 RETIRED = "retired"
-_HELD = re.compile(r"^# held (\S+): (.*)$")
+_HELD = re.compile(r"^# held (\S+):(?: (.*))?$")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ class Series:
 
 
 def held_line(patch: Patch, why: str) -> Line:
-    return Line("held", f"# held {patch.file}: {why}", patch, why)
+    """The comment that holds `patch` back; `why` becomes one line."""
+    why = one_line(why)
+    return Line("held", f"# held {patch.file}: {why}".rstrip(), patch, why)
 
 
 def read(folder: Path) -> Series:
@@ -140,11 +144,12 @@ def read(folder: Path) -> Series:
 def _line(folder: Path, raw: str, where: str) -> Line:
     held = _HELD.match(raw)
     if held:
-        return Line("held", raw, _patch(folder, held[1], where), held[2])
-    if not raw or raw.startswith("#"):
+        return Line("held", raw, _patch(folder, held[1], where), held[2] or "")
+    words = _COMMENT.sub("", raw).split()
+    if not words:
         return Line("comment", raw)
-    file, *options = raw.split()
-    if options and options != ["-p1"] and not options[0].startswith("#"):
+    file, *options = words
+    if options not in ([], ["-p1"]):
         raise PatchqError(
             f"{where}: {' '.join(options)} is not supported here",
             "bring foreign quilt directories in with `patchq import --quilt DIR`",

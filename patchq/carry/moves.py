@@ -1,0 +1,88 @@
+"""Files that the patch itself moves. Diffs are kept without renames: a move is a deletion and an
+addition of similar content, and what upstream did to the file must go along.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from patchq.carry.merge import Blob, Outcome, Track, merge
+from patchq.gitstore.store import Store
+from patchq.judge.model import FileSeen
+from patchq.queue.diff import Hunk
+
+SIMILAR = 0.5
+"""Share of common lines from which a deleted and an added file are one that moved (git's -M)."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One path of one patch: where it stands, what the patch makes of it, what came out."""
+
+    track: Track
+    theirs: Blob | None
+    hunks: tuple[Hunk, ...]
+    outcome: Outcome
+
+    @property
+    def seen(self) -> FileSeen:
+        return self.outcome.seen
+
+    @property
+    def marked(self) -> bytes:
+        return self.outcome.marked
+
+
+def follow(store: Store, merges: list[Merge], labels: tuple[str, str, str]) -> list[Merge]:
+    """The merges of a patch with its own moves seen: each deletion beside its similar addition."""
+    out = list(merges)
+    for place, gone in enumerate(merges):
+        base, ours = gone.track.old, gone.track.new
+        if gone.theirs is not None or base is None or ours is None:
+            continue
+        if ours is base and gone.track.new_path == gone.track.path:
+            continue
+        added = [
+            (_similar(base, each.theirs), number)
+            for number, each in enumerate(out)
+            if each.track.old is None and each.theirs is not None
+        ]
+        share, number = max(added, default=(0.0, 0))
+        if share >= SIMILAR:
+            out[place], out[number] = _pair(store, gone, base, ours, out[number], labels)
+    return out
+
+
+def _pair(
+    store: Store,
+    gone: Merge,
+    base: Blob,
+    ours: Blob,
+    come: Merge,
+    labels: tuple[str, str, str],
+) -> tuple[Merge, Merge]:
+    """The two halves of one move, once upstream changed or moved the file as well."""
+    upstream_moved = gone.track.new_path != gone.track.path
+    if upstream_moved and gone.track.new_path != come.track.new_path:
+        seen = replace(gone.seen, merge="conflict", kind="both moved the file, to other places")
+        return replace(gone, outcome=Outcome(None, seen)), come
+    virtual = replace(come.track, old=base, new=ours, gaps=None, gain=gone.track.gain)
+    outcome = merge(store, virtual, come.theirs, (), labels)
+    if upstream_moved:
+        # Upstream made the same move: the old name is gone, the new one must not go with it.
+        seen = replace(gone.seen, merge="empty", same=gone.seen.atoms, kind="")
+        left = Outcome(ours, seen)
+    else:
+        left = Outcome(None, replace(gone.seen, merge="clean", kind=""))
+        if outcome.seen.merge == "empty":
+            # Upstream has the edit, but not the file in its new place.
+            outcome = replace(outcome, seen=replace(outcome.seen, merge="clean", reverse=False))
+    return replace(gone, outcome=left), replace(come, outcome=replace(outcome, gaps=None))
+
+
+def _similar(one: Blob, other: Blob | None) -> float:
+    if other is None:
+        return 0.0
+    left, right = Counter(one.lines), Counter(other.lines)
+    return sum((left & right).values()) / max(len(one.lines), len(other.lines), 1)
