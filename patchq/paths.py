@@ -6,7 +6,10 @@ import re
 
 from patchq.errors import PatchqError
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# Lone surrogates, too: no terminal and no file in UTF-8 takes them.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 # What Windows' and macOS' file systems take for `.git` (git's own verify_path, CVE-2014-9390).
 _DOT_GIT = re.compile(rb"(?is)(\.git|git~1)[ .]*(:.*)?")
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")

@@ -140,11 +140,11 @@ def fold(
 def _finish(store: Store, old: Release, new: Release, steps: list[_Step], ids: list[str]) -> Carry:
     carried: list[Carried] = []
     tree, commit = new.tree, new.commit
+    trees = store.objects.trees_of(ids)
     for step in steps:
         before = tree
         if step.mark is not None:
-            commit = ids[step.mark - 1]
-            tree = store.objects.tree_of(commit)
+            commit, tree = ids[step.mark - 1], trees[step.mark - 1]
         carried.append(
             Carried(
                 step.patch,

@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from patchq.carry.ahead import ahead
 from patchq.carry.report import Check, Proof
 from patchq.gitstore.git import Done
 from patchq.gitstore.store import Store
-from patchq.judge.definitions import doubles, repeats
+from patchq.judge.definitions import doubles, may_repeat
 from patchq.paths import show
 from patchq.progress import SILENT, Progress
 from patchq.queue.patch import Patch
@@ -35,10 +36,10 @@ def prove(
     `patched_before` gives a path's patched content on the release before; `run_checks` runs what
     the patches bring, in the patched tree.
     """
-    progress.step("proving: git apply")
-    checks = [apply_check(store, base, series, tree)]
-    progress.step("proving: Python files")
-    checks += sound(store, base, tree, patched_before)
+    progress.step("proving: git apply, Python files")
+    with ahead(lambda: apply_check(store, base, series, tree)) as applied:
+        checks = sound(store, base, tree, patched_before, series)
+    checks.insert(0, applied())
     if run_checks is not None and all(check.ok for check in checks):
         checks += run_checks(store, tree, series)
     return Proof(tuple(checks))
@@ -82,8 +83,13 @@ def sound(
     base: str,
     tree: str,
     patched_before: Callable[[bytes], bytes | None] | None = None,
+    series: Sequence[Patch] = (),
 ) -> list[Check]:
-    """Every changed Python file compiles, and defines nothing twice that stood once."""
+    """Every changed Python file compiles, and defines nothing twice that stood once.
+
+    `series` narrows the search for what stands twice to names that its patches define.
+    """
+    added = _added(series)
     changes = [
         change
         for change in store.changes(base, tree)
@@ -103,13 +109,25 @@ def sound(
             if upstreams is None or compiles(upstreams, "") is None:
                 broken.append(f"{show(change.path)}: {why}")
             continue
-        if repeats(data):
+        if may_repeat(data, added.get(change.path) if added is not None else None):
             names = doubles(data, *before.sides(change.path))
             twice += [f"{show(change.path)}: {name}" for name in names]
     return [
         Check("python compiles", not broken, "; ".join(broken) or f"{len(changes)} files"),
         Check("no definition twice", not twice, "; ".join(twice) or f"{len(changes)} files"),
     ]
+
+
+def _added(series: Sequence[Patch]) -> dict[bytes, bytes] | None:
+    """The lines that the patches add, by path; None where one of them only git can read."""
+    lines: dict[bytes, list[bytes]] = {}
+    for patch in series:
+        if patch.files is None:
+            return None
+        for file in patch.files:
+            added = (line for hunk in file.hunks for atom in hunk.atoms for line in atom.new)
+            lines.setdefault(file.path, []).extend(added)
+    return {path: b"".join(found) for path, found in lines.items()} if series else None
 
 
 class _Before:

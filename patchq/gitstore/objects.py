@@ -112,6 +112,10 @@ class Objects:
             return self.tree_of(data[7:47].decode())
         return data[5:45].decode()
 
+    def trees_of(self, commits: Iterable[str]) -> list[str]:
+        """The tree ids of many commits, given by id."""
+        return [data[5:45].decode() for _, _, data in self.read_many(commits)]
+
     def tree(self, oid: str) -> dict[bytes, Entry]:
         """The direct entries of one tree object."""
         known = self._trees.get(oid)

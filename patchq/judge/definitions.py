@@ -14,6 +14,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 Scope = tuple[str, ...]
+_BINDS = re.compile(
+    rb"^[ \t]*(?:(?:async[ \t]+def|def|class)[ \t]+(\w+)|(\w+)[ \t]*[:=])", re.MULTILINE
+)
 _DEFINES = re.compile(rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -72,9 +75,18 @@ def _collect(
             _collect(handler.body, scope, found, in_class=in_class)
 
 
-def repeats(source: bytes) -> bool:
-    """Whether any name is defined more than once, overloads and the like included."""
-    return any(count > 1 for count in (definitions(source) or Counter()).values())
+def may_repeat(source: bytes, added: bytes | None = None) -> bool:
+    """Whether some name may stand twice in `source`: a first look, without parsing it.
+
+    With `added`, only names that those lines of it define count.
+    """
+    counts = _bound(source)
+    names = counts if added is None else _bound(added)
+    return any(counts[name] > 1 for name in names)
+
+
+def _bound(source: bytes) -> Counter[bytes]:
+    return Counter(one or other for one, other in _BINDS.findall(source))
 
 
 def doubles(result: bytes, *sides: bytes) -> tuple[str, ...]:

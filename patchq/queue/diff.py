@@ -180,12 +180,13 @@ def _hunk(lines: list[bytes], at: int, where: str, path: bytes) -> tuple[Hunk, i
     atoms: list[Atom] = []
     from_old, from_new = 0, 0
     at += 1
+    end = len(lines)
     while old_left > 0 or new_left > 0:
-        if at >= len(lines):
+        if at >= end:
             raise _torn(where, path, at)
         line = lines[at]
         sign, rest = line[:1], line[1:] + b"\n"
-        if at + 1 < len(lines) and lines[at + 1] == NO_NEWLINE:
+        if at + 1 < end and lines[at + 1] == NO_NEWLINE:
             rest = rest[:-1]
             at += 1
         if sign == b" ":

@@ -62,8 +62,11 @@ def code(value: str) -> str:
 
 def _plain(value: str) -> str:
     """Text in which nothing is markup, a mention or a link."""
-    escaped = re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", show(value))
-    return escaped.replace("@", "&#64;").replace("://", ":&#47;&#47;")
+    escaped = re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", show(value))
+    # GitHub looks for names and numbers in the text that the markup gives: a character of no
+    # width between keeps it from finding them.
+    split = re.sub(r"(@|#(?=\d))", r"\1&#8203;", escaped)
+    return split.replace("://", ":&#47;&#47;")
 
 
 def _fenced(value: str) -> list[str]:

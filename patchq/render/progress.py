@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from patchq.paths import show
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -36,6 +38,7 @@ class Bar:
         now = time.monotonic()
         if now - self._started < PATIENCE:
             return
+        what = show(what)
         if self._terminal:
             self._draw(what, done, total, unit)
         elif now - self._told >= EVERY:

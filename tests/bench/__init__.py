@@ -1,0 +1,1 @@
+"""Benchmarks beside the peers: ``python -m tests.bench`` prints what docs/performance.md shows."""
