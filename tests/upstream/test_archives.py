@@ -15,6 +15,7 @@ import pytest
 
 from patchq.errors import PatchqError
 from patchq.upstream.archives import Archives
+from tests.support.history import History, git, script
 from tests.upstream.conftest import TOP, Pack, Site, Tar, entry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +71,33 @@ def test_a_release(archives: Open, data: bytes, tmp_path: Path) -> None:
     ]
     assert upstream.release("1.0.0") == release
     assert not (tmp_path / "cache/archives" / NAME).exists()
+
+
+def test_it_is_the_tree_of_the_tag_on_every_machine(
+    site: Site, packed: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever brings it, whatever packaging put into the archive: one commit, the tag's tree."""
+    history = History(tmp_path / "up")
+    history.commit("x").write("a.py", b"x = 1\r\n").write("run", script(b"#!/bin/sh\n")).write(
+        ".gitignore", b"*.so\n"
+    ).write("lib/x.so", b"\0").write(".gitattributes", b"* text eol=lf\n").tag("v1.0")
+    history.save()
+    tar = Tar()
+    for path, found in history.tree("v1.0").items():
+        tar.add(f"{TOP}/{path.decode()}", found.data, mode=found.mode & 0o777)
+    tar.add(f"{TOP}/PKG-INFO", b"Name: pkg\n").add(f"{TOP}/pkg.egg-info/SOURCES.txt", b"a.py\n")
+    data = packed(tar.add(f"{TOP}/setup.cfg", b"[egg_info]\ntag_build = \n")).read_bytes()
+    site.add_package("pkg", entry(NAME, data))
+    site.add(PATH, data)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{site.url}/simple")
+    found = []
+    for machine in ("one", "two"):
+        with contextlib.closing(Archives("pkg", tmp_path / machine)) as upstream:
+            found.append(upstream.release("1.0"))
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody Else")
+    assert found[0] == found[1]
+    assert found[0].tree == git(history.path, "rev-parse", "v1.0^{tree}").decode().strip()
 
 
 def test_what_is_stored_needs_no_index(index: Site, archives: Open) -> None:
