@@ -131,7 +131,8 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
             "known are name, series, github, github_api, git, sources, topics",
         )
     series = _text(data, "series", where, "series")
-    if Path(series).parts[:1] != ("series",) or ".." in Path(series).parts:
+    parts = Path(series).parts
+    if parts[:1] != ("series",) or ".." in parts or parts[1:2] in (("retired",), ("resolutions",)):
         raise PatchqError(
             f"{where}: series = {series!r} is not in the series folder",
             f'write series = "series" or series = "series/{name}"',

@@ -24,7 +24,10 @@ def read(project: Project, queue: str) -> dict[str, Decision]:
         raise PatchqError(
             f"upstream/decisions.toml is not valid TOML: {error}", "correct the file"
         ) from error
-    return {name: _decision(name, entry) for name, entry in data.get(queue, {}).items()}
+    answers = data.get(queue, {})
+    if not isinstance(answers, dict):
+        raise PatchqError(f"upstream/decisions.toml: {queue} is not a table", "correct the file")
+    return {name: _decision(name, entry) for name, entry in answers.items()}
 
 
 def answered(

@@ -94,12 +94,29 @@ def _top(
 
 def main() -> int:
     """Run the command line; the exit status (see patchq.errors)."""
+    code = _run()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_stdout()
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"patchq: stdout cannot be written: {error.strerror}\n")
+            return code or PatchqError.exit_code
+    return code
+
+
+def _drop_stdout() -> None:
+    """What could not be written is not tried again at the end, where Python complains of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run() -> int:
     for name in FOREIGN:
         os.environ.pop(name, None)
     # A short life: with the collector on, parsing two hundred files takes a third longer.
     gc.disable()
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="patchq", standalone_mode=False)
         if result == INTERRUPTED:
             # typer makes this of a Ctrl-C, and says nothing.
             raise KeyboardInterrupt
@@ -113,7 +130,7 @@ def main() -> int:
         return stop.exit_code
     except BrokenPipeError:
         # `patchq series | head`: the reader has enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 0
     except Exception as bug:
         if hasattr(bug, "format_message") and hasattr(bug, "exit_code"):

@@ -15,6 +15,8 @@ MOST = 0.8
 HALF = 0.5
 """Share from which it may be, so that a person decides."""
 
+FEW = 3
+"""Added lines from which it is no chance that upstream added them all as well."""
 WORTH_SAYING = 0.25
 """A lower share is chance: brackets and `return` stand everywhere."""
 
@@ -53,7 +55,7 @@ def judge(seen: Observation) -> Judgement:
         if all(_confirmed(file) for file in files) or "landed" in said:
             return Judgement("landed", "drop", evidence)
         return Judgement("uncertain", "ask", evidence)
-    if any(file.doubles and not file.elsewhere for file in files):
+    if any(_twice(file) for file in files):
         return Judgement("uncertain", "ask", evidence)
     partly = [file for file in files if _gone_in(file) or file.same or file.elsewhere]
     if partly:
@@ -80,6 +82,16 @@ def _conflicting(
         if share >= HALF:
             return Judgement("uncertain", "ask", evidence, conflicts)
     return Judgement("needed", "ask", evidence, conflicts)
+
+
+def _twice(file: FileSeen) -> bool:
+    """Whether keeping it may put upstream's own lines there a second time.
+
+    flashinfer #3318: a block of CODEOWNERS landed a few lines further down, and merged cleanly.
+    """
+    if file.elsewhere or file.merge != "clean":
+        return False
+    return bool(file.doubles) or (file.lines >= FEW and file.found == file.lines and not file.same)
 
 
 def _share(file: FileSeen) -> float:
@@ -119,6 +131,8 @@ def _merge(files: list[FileSeen]) -> Signal | None:
         )
     if any(file.elsewhere for file in files):
         return Signal("merge", "unclear", "it merges cleanly, but parts of it would stand twice")
+    if any(file.same for file in files):
+        return Signal("merge", "partly", "merges cleanly, without what upstream has already")
     return Signal("merge", "needed", "merges cleanly: upstream does not have it")
 
 
