@@ -14,7 +14,7 @@ from patchq.carry.canonical import applied
 from patchq.carry.prove import apply_check
 from patchq.carry.report import Check, Proof
 from patchq.carry.workspace import Queue, base_of, upstream_of
-from patchq.errors import PatchqError
+from patchq.errors import PatchqError, ProofFailed
 from patchq.gitstore.git import run
 from patchq.gitstore.store import Index, Store
 from patchq.paths import show
@@ -173,6 +173,8 @@ def bring(
         with upstream.store.index(base.tree) as index:
             tree = _tree(index, after)
         check = apply_check(upstream.store, base.tree, after.applied, tree)
+        if not check.ok:
+            raise ProofFailed(f"the imported series does not hold: {check.detail}", "report it")
         state = queue.state.on(base, after.digest, tree)
         changes = plan.changes(queue.config.series, queue.series, after, {})
         changes |= queue.state_file(state)

@@ -17,7 +17,9 @@ def command(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Take the last change back; with a number, that one. To undo an undo is to redo.
+    """Take the last change back; once more: the one before it. With a number, that entry.
+
+    An undo is an entry too: to take it back by its number is to redo.
 
     patchq undo
 
