@@ -19,6 +19,7 @@ from patchq.gitstore.git import run
 from patchq.gitstore.store import Index, Store
 from patchq.paths import show
 from patchq.progress import SILENT, Progress
+from patchq.queue import diff as diffs
 from patchq.queue import mail
 from patchq.queue import patch as patches
 from patchq.queue.mail import Brought
@@ -29,11 +30,15 @@ from patchq.upstream.history import local_git_dir
 
 @dataclass(frozen=True)
 class Source:
-    """One patch to bring in, the -p levels to try, and how to call it in messages."""
+    """One patch to bring in, how to call it in messages, and the -p levels to try.
+
+    `three_way`: the contents it was made on are at hand (a commit's are), so it may be merged.
+    """
 
     brought: Brought
     label: str
     levels: tuple[int, ...] = (1, 0)
+    three_way: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ def from_git(repository: str, commits: str, store: Store) -> list[Source]:
     diffs = store.diff_texts(pairs)
     objects = [data for _, _, data in store.objects.read_many(line[0] for line in lines)]
     return [
-        Source(mail.from_commit(data, diff), line[0][:12], (1,))
+        Source(mail.from_commit(data, diff), line[0][:12], (1,), three_way=True)
         for line, data, diff in zip(lines, objects, diffs, strict=True)
     ]
 
@@ -232,7 +237,10 @@ def _append(
         name = wanted if free else patches.slug(wanted or source.brought.header.subject, taken)
         taken.add(name)
         text = diff or patches.empty_diff(_any_file(store, base))
-        made.append(patches.make(number, name, source.brought.header, text))
+        patch = patches.make(number, name, source.brought.header, text)
+        # Reading it refuses what a series cannot hold: submodules, paths that leave the tree.
+        assert patch.files is not None, patch.file
+        made.append(patch)
         number += 1
     return made
 
@@ -242,15 +250,18 @@ def _apply(index: Index, source: Source, before: str) -> str:
     diff = source.brought.diff
     if not diff.strip():
         return before
+    diffs.require_whole(diff, source.label)
     why = ""
-    for level in source.levels:
+    # Where git itself wrote `a/` and `b/`, another level would put the file below `b/`.
+    for level in (1,) if b"diff --git a/" in diff else source.levels:
         done = index.apply_bytes(diff, options=[f"-p{level}"])
         if done.code == 0:
             return index.write()
         why = why or done.why
-    done = index.apply_bytes(diff, options=["-p1", "--3way"])
-    if done.code == 0:
-        return index.write()
+    if source.three_way:
+        done = index.apply_bytes(diff, options=["-p1", "--3way"])
+        if done.code == 0:
+            return index.write()
     raise PatchqError(
         f"{source.label} ({show(source.brought.header.subject)}) does not apply on top of the"
         f" series: {show(why)}",

@@ -14,6 +14,7 @@ from patchq.carry.tracks import Misfit
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
 from patchq.progress import SILENT, Progress
+from patchq.queue import diff as diffs
 from patchq.queue import patch as patches
 from patchq.queue.diff import unquote
 from patchq.queue.patch import Patch
@@ -55,6 +56,13 @@ def fold_any(
 ) -> Carry:
     """`fold`, for patches in any form that git can read."""
     ready = tuple(series)
+    for patch in ready:
+        diffs.require_whole(patch.diff, patch.file)
+        if patch.files == () and b"\nrename from " not in patch.diff:
+            raise PatchqError(
+                f"{patch.file} holds no diff",
+                "restore the file (git knows it), or take it out of the series",
+            )
     if any(patch.files is None for patch in ready):
         ready = canonical(store, old.tree, ready)
     try:

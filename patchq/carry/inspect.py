@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from patchq.carry import journal
+from patchq.carry import journal, shelf
 from patchq.carry.canonical import applied
 from patchq.carry.checks import runner
 from patchq.carry.prove import apply_check, sound
@@ -15,6 +15,7 @@ from patchq.carry.report import Check, Proof
 from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.config import Project
 from patchq.gitstore.store import Store
+from patchq.paths import show
 from patchq.progress import SILENT, Progress
 from patchq.queue import header as headers
 from patchq.queue.patch import FILE
@@ -49,7 +50,7 @@ def check(
         base = base_of(queue, upstream)
         store = upstream.store
         carry = applied(store, base, series, progress)
-        checks = [_numbers(queue), _canonical(queue, carry.patches)]
+        checks = [_numbers(queue), _strays(queue), _canonical(queue, carry.patches)]
         checks.append(apply_check(store, base.tree, series, carry.tree))
         checks += sound(store, base.tree, carry.tree, _reader(store, carry.tree))
         if queue.state.runner_tree:
@@ -90,6 +91,14 @@ def _numbers(queue: Queue) -> Check:
             double.append(f"{patch.file} and {seen[patch.number]}")
         seen[patch.number] = patch.file
     return Check("numbers", not double, "; ".join(double) or f"{len(seen)} patches")
+
+
+def _strays(queue: Queue) -> Check:
+    """A patch file that the series does not name is lost without a word."""
+    known = {patch.file for patch in queue.series.all}
+    odd = sorted(p.name for p in queue.folder.glob("*.patch") if p.name not in known)
+    told = f"not in the series file: {', '.join(map(show, odd))}; add or remove them"
+    return Check("files", not odd, told if odd else f"{len(known)} named")
 
 
 def _canonical(queue: Queue, carried: Sequence[object]) -> Check:
@@ -164,7 +173,7 @@ def history(project: Project, queue: Queue, name: str | None) -> HistoryReport:
     return HistoryReport(queue.config.name, name or "", tuple(events))
 
 
-def _entry_detail(entry: journal.Entry, folder: str) -> str:
+def _entry_detail(entry: shelf.Entry, folder: str) -> str:
     undone = f" (taken back by entry {entry.undone_by})" if entry.undone_by else ""
     return entry.summary + undone
 

@@ -8,47 +8,20 @@ The caller holds the project's lock.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from patchq.carry import exchange
+from patchq.carry import exchange, shelf
 from patchq.carry.exchange import explained, state
 from patchq.carry.lock import uninterrupted
-from patchq.carry.transaction import Step, Transaction, begin, finish, mark, plan, revert, stage
+from patchq.carry.shelf import KEEP, Change, Entry
+from patchq.carry.steps import Step, plan
+from patchq.carry.transaction import Transaction, begin, finish, mark, revert, stage
 from patchq.config import Project
 from patchq.errors import PatchqError
-
-KEEP = 200
-"""Entries that the journal holds; older ones go."""
-SCHEMA = "patchq.journal/1"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One file of an entry; sha256 None: it does not exist."""
-
-    path: str
-    old_sha256: str | None
-    new_sha256: str | None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One recorded change. `undone_by` and `undoes` are ids of entries; `at` is UTC."""
-
-    id: int
-    command: str
-    summary: str
-    at: datetime
-    changes: tuple[Change, ...]
-    undone_by: int | None = None
-    undoes: int | None = None
 
 
 def record(
@@ -70,7 +43,7 @@ def record(
 
 def unfinished(project: Project) -> bool:
     """Whether a change was interrupted and `recover` has something to do; costs one stat."""
-    return _unfinished(project).exists()
+    return shelf.unfinished_folder(project).exists()
 
 
 def recover(project: Project) -> str | None:
@@ -79,21 +52,21 @@ def recover(project: Project) -> str | None:
     Raises PatchqError where a file was edited since and is neither as before nor as after (it and
     everything else stay as they are), or where the disk refuses.
     """
-    folder = _unfinished(project)
+    folder = shelf.unfinished_folder(project)
     if not folder.exists():
         return None
     with uninterrupted(), explained("the next patchq command tries again"):
-        header = _header(folder)
+        header = shelf.header_of(folder)
         if header is None:
             exchange.remove_tree(folder)
             return "An interrupted command had changed nothing; its traces are removed."
         tx = _opened(project, folder, header)
         if not tx.root.is_dir():
-            _forget(folder)
+            shelf.forget(folder)
             return f"An interrupted `{header['command']}` was in {tx.root}, which is gone."
         if not tx.has("committed"):
             revert(tx)
-            _forget(folder)
+            shelf.forget(folder)
             return f"An interrupted `{header['command']}` was taken back; nothing is changed."
         finish(tx, staged=False)
         _close(project, header["id"])
@@ -102,17 +75,18 @@ def recover(project: Project) -> str | None:
 
 def entries(project: Project) -> tuple[Entry, ...]:
     """What the journal holds of this project, newest last."""
-    here = _root_name(project)
+    here = shelf.root_name(project)
     headers = [
         header
-        for number in _numbers(project)
-        if (header := _header(_folder(project, number))) is not None and header["root"] == here
+        for number in shelf.numbers(project)
+        if (header := shelf.header_of(shelf.folder_of(project, number))) is not None
+        and header["root"] == here
     ]
     undone: dict[int, int] = {}
     for header in reversed(headers):
         if header["undoes"] is not None and header["id"] not in undone:
             undone[header["undoes"]] = header["id"]
-    return tuple(_entry(header, undone.get(header["id"])) for header in headers)
+    return tuple(shelf.entry_of(header, undone.get(header["id"])) for header in headers)
 
 
 def undo(project: Project, entry_id: int | None = None, *, dry_run: bool = False) -> Entry:
@@ -134,14 +108,20 @@ def undo(project: Project, entry_id: int | None = None, *, dry_run: bool = False
             f"{', '.join(edited)} changed since",
             "take back the later changes first, or put the file back as it was",
         )
-    header = _header(_folder(project, found.id)) or {}
+    header = shelf.header_of(shelf.folder_of(project, found.id)) or {}
     before = {change.path: old_bytes(project, found, change.path) for change in found.changes}
     modes = {change["path"]: change["old_mode"] for change in header["changes"]}
     summary = f"{found.command} (entry {found.id}) taken back: {found.summary}"
     if dry_run:
         flipped = tuple(Change(c.path, c.new_sha256, c.old_sha256) for c in found.changes)
         return Entry(
-            _next(project), "undo", summary, _now(), flipped, undone_by=None, undoes=found.id
+            shelf.next_number(project),
+            "undo",
+            summary,
+            shelf.now(),
+            flipped,
+            undone_by=None,
+            undoes=found.id,
         )
     made = _record(project, "undo", summary, before, undoes=found.id, modes=modes)
     assert made is not None, "an entry without changes was recorded"
@@ -161,7 +141,7 @@ def new_bytes(project: Project, entry: Entry, path: str) -> bytes | None:
 def details(project: Project, entry: Entry) -> bytes:
     """What `record` was given as details."""
     try:
-        return (_folder(project, entry.id) / "details").read_bytes()
+        return (shelf.folder_of(project, entry.id) / "details").read_bytes()
     except FileNotFoundError:
         return b""
 
@@ -170,8 +150,8 @@ def _stored(project: Project, entry: Entry, path: str, which: str) -> bytes | No
     for change in entry.changes:
         if change.path == path:
             key = getattr(change, which)
-            folder = _folder(project, entry.id)
-            return None if key is None else _reader(folder, _header(folder) or {})(key)
+            folder = shelf.folder_of(project, entry.id)
+            return None if key is None else shelf.reader(folder, shelf.header_of(folder) or {})(key)
     raise PatchqError(f"entry {entry.id} of the journal does not change {path}")
 
 
@@ -208,22 +188,22 @@ def _record(
     if not steps:
         return None
     header: dict[str, Any] = {
-        "id": _next(project),
+        "id": shelf.next_number(project),
         "command": command,
         "summary": summary,
-        "at": _now().isoformat(),
+        "at": shelf.now().isoformat(),
         "undoes": undoes,
-        "root": _root_name(project),
+        "root": shelf.root_name(project),
         "made": made,
         "changes": [vars(step) for step in steps],
     }
-    folder = _unfinished(project)
+    folder = shelf.unfinished_folder(project)
     tx = Transaction(folder, project.root, steps, made, bodies.__getitem__)
     with uninterrupted():
         with explained("nothing was changed, run it again then"):
             begin(tx)
             try:
-                _write_entry(folder, header, bodies, details)
+                shelf.write(folder, header, bodies, details)
                 stage(tx)
                 for step in steps:
                     if state(tx.place(step)) != step.old:
@@ -235,7 +215,7 @@ def _record(
             except BaseException as error:
                 with suppress(OSError):  # what is left of it, the next command takes back
                     revert(tx)
-                    _forget(folder)
+                    shelf.forget(folder)
                 # A mark that can be neither synced nor removed stands, and so does the change.
                 if not (isinstance(error, OSError) and tx.has("committed")):
                     raise
@@ -244,113 +224,28 @@ def _record(
         ):
             finish(tx, staged=True)
             _close(project, header["id"])
-    return _entry(header, None)
-
-
-def _write_entry(
-    folder: Path, header: dict[str, Any], bodies: Mapping[str, bytes], details: bytes
-) -> None:
-    """Write the contents, then `entry.json`, which tells that they are all there."""
-    content, places = exchange.pack(bodies)
-    text = json.dumps({"schema": SCHEMA, **header, "content": places}, indent=1)
-    files = {"bytes": content, "details": details, "entry.json.new": text.encode("ascii")}
-    for name, data in files.items():
-        exchange.write_new(folder / name, data)
-    exchange.sync(folder / name for name in files)
-    (folder / "entry.json.new").rename(folder / "entry.json")
-    exchange.sync([folder, folder.parent])
-
-
-def _header(folder: Path) -> dict[str, Any] | None:
-    """What `entry.json` says; None where the folder holds none."""
-    try:
-        data = json.loads((folder / "entry.json").read_bytes())
-        if data["schema"] == SCHEMA:
-            return dict(data)
-        reason: object = data["schema"]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        reason = error
-    raise PatchqError(
-        f"{folder / 'entry.json'} is damaged or of another patchq: {reason}",
-        f"move {folder} away to go on without it",
-    )
-
-
-def _reader(folder: Path, header: dict[str, Any]) -> Callable[[str], bytes]:
-    return lambda key: exchange.unpack(folder / "bytes", header["content"], key)
+    return shelf.entry_of(header, None)
 
 
 def _opened(project: Project, folder: Path, header: dict[str, Any]) -> Transaction:
     # Linked worktrees share the journal: the change may be another one's.
     root = Path(os.path.normpath(project.git_dir / header["root"]))
     steps = tuple(Step(**change) for change in header["changes"])
-    return Transaction(folder, root, steps, tuple(header["made"]), _reader(folder, header))
-
-
-def _entry(header: dict[str, Any], undone_by: int | None) -> Entry:
-    return Entry(
-        header["id"],
-        header["command"],
-        header["summary"],
-        datetime.fromisoformat(header["at"]),
-        tuple(Change(c["path"], c["old"], c["new"]) for c in header["changes"]),
-        undone_by,
-        header["undoes"],
-    )
+    return Transaction(folder, root, steps, tuple(header["made"]), shelf.reader(folder, header))
 
 
 def _close(project: Project, number: int) -> None:
     """The change is done: make room for its entry and give it its name."""
-    folder = _unfinished(project)
+    folder = shelf.unfinished_folder(project)
     for extra in ("before", "after"):
         exchange.remove_tree(folder / extra)
-    for old in _numbers(project)[: -(KEEP - 1)]:
-        _forget(_folder(project, old))
-    folder.rename(_folder(project, number))
+    for old in shelf.numbers(project)[: -(KEEP - 1)]:
+        shelf.forget(shelf.folder_of(project, old))
+    folder.rename(shelf.folder_of(project, number))
     exchange.sync([folder.parent])
-    kept = _folder(project, number) / "kept"
+    kept = shelf.folder_of(project, number) / "kept"
     if kept.exists():
         raise PatchqError(
             "a file was edited at the moment it was replaced; the change is recorded",
             f"your version is in {kept}",
         )
-
-
-def _forget(folder: Path) -> None:
-    """Remove an entry, what tells that it is one first."""
-    exchange.remove_file(folder / "entry.json")
-    exchange.remove_tree(folder)
-
-
-def _unfinished(project: Project) -> Path:
-    return project.private / "journal" / "unfinished"
-
-
-def _folder(project: Project, number: int) -> Path:
-    return project.private / "journal" / f"{number:06}"
-
-
-def _numbers(project: Project) -> list[int]:
-    try:
-        return sorted(int(n) for n in os.listdir(_unfinished(project).parent) if n.isdecimal())
-    except FileNotFoundError:
-        return []
-
-
-def _next(project: Project) -> int:
-    return max(_numbers(project), default=0) + 1
-
-
-def _root_name(project: Project) -> str:
-    """The project's folder as seen from its git directory: holds when both are moved."""
-    return os.path.relpath(project.root, project.git_dir)
-
-
-def _now() -> datetime:
-    """UTC, in whole seconds; SOURCE_DATE_EPOCH sets it."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if fixed.isdecimal():
-        return datetime.fromtimestamp(int(fixed), UTC)
-    return datetime.now(UTC).replace(microsecond=0)

@@ -44,8 +44,11 @@ DONE, DECISION, UNPROVED, INCOMPLETE = 0, 4, 5, 6
 
 @dataclass(frozen=True)
 class PatchReport:
-    """What happened to one patch. `file` is None once it is dropped; `range_diff` is empty
-    where nothing but places changed."""
+    """What happened to one patch.
+
+    `file` is its path in the project, None once it is dropped; `range_diff` is empty where nothing
+    but places changed.
+    """
 
     number: int
     name: str
@@ -93,7 +96,7 @@ def nothing(queue: Queue, as_of: AsOf) -> SyncReport:
     """Nothing to do: the series stands on that release, proved."""
     held = queue.series.held
     patches = tuple(
-        held_report(patch, held[patch.name]) if patch.name in held else _kept(patch)
+        held_report(queue, patch, held[patch.name]) if patch.name in held else _kept(queue, patch)
         for patch in queue.series.all
     )
     state = queue.state
@@ -110,14 +113,16 @@ def nothing(queue: Queue, as_of: AsOf) -> SyncReport:
     )
 
 
-def held_report(patch: Patch, why: str) -> PatchReport:
+def held_report(queue: Queue, patch: Patch, why: str) -> PatchReport:
     said = (Signal("held", "needed", f"held, not applied: {why}"),)
+    file = queue.path_of(patch)
     return PatchReport(
-        patch.number, patch.name, patch.header.subject, patch.file, "needed", "held", "hold", said
+        patch.number, patch.name, patch.header.subject, file, "needed", "held", "hold", said
     )
 
 
-def _kept(patch: Patch) -> PatchReport:
+def _kept(queue: Queue, patch: Patch) -> PatchReport:
+    file = queue.path_of(patch)
     return PatchReport(
-        patch.number, patch.name, patch.header.subject, patch.file, "needed", "clean", "keep"
+        patch.number, patch.name, patch.header.subject, file, "needed", "clean", "keep"
     )

@@ -126,21 +126,21 @@ def _reports(queue: Queue, carry: Carry, texts: Mapping[str, Patch]) -> tuple[Pa
     carried = {each.patch.name: each for each in carry.patches}
     held = queue.series.held
     return tuple(
-        held_report(patch, held[patch.name])
+        held_report(queue, patch, held[patch.name])
         if patch.name in held
-        else _report(patch, carried[patch.name], texts.get(patch.name))
+        else _report(queue, patch, carried[patch.name], texts.get(patch.name))
         for patch in queue.series.all
     )
 
 
-def _report(patch: Patch, carried: Carried, text: Patch | None) -> PatchReport:
+def _report(queue: Queue, patch: Patch, carried: Carried, text: Patch | None) -> PatchReport:
     judgement = carried.judgement
     dropped = judgement.action == "drop"
     return PatchReport(
         patch.number,
         patch.name,
         patch.header.subject,
-        None if dropped else patch.file,
+        None if dropped else queue.path_of(patch),
         judgement.verdict,
         carried.carry,
         judgement.action,

@@ -12,6 +12,7 @@ from patchq.config import Project, QueueConfig, find_project, load_queue
 from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 from patchq.queue import series as serieses
+from patchq.queue.patch import Patch
 from patchq.queue.series import Series
 from patchq.upstream import state as states
 from patchq.upstream.releases import Release, Upstream
@@ -42,6 +43,10 @@ class Queue:
     @property
     def folder(self) -> Path:
         return self.project.root / self.config.series
+
+    def path_of(self, patch: Patch) -> str:
+        """The patch's file, as a path from the project's root."""
+        return f"{self.config.series}/{patch.file}"
 
     @property
     def is_proved(self) -> bool:

@@ -17,6 +17,7 @@ _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _INDEX = re.compile(rb"^index ([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?$")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
+_STRAY = re.compile(rb"^(?:[+ ]|-(?!-[ -]))")
 NO_NEWLINE = b"\\ No newline at end of file"
 
 
@@ -212,6 +213,42 @@ def _hunk(lines: list[bytes], at: int, where: str, path: bytes) -> tuple[Hunk, i
     if from_old < len(old) or from_new < len(new):
         atoms.append(Atom(start + from_old, start + len(old), tuple(new[from_new:])))
     return Hunk(start, tuple(old), tuple(new), tuple(atoms)), at
+
+
+def require_whole(text: bytes, where: str) -> None:
+    """For a unified diff in any dialect: nothing of it may be lost, and it names no absolute path.
+
+    Raises PatchqError where lines follow a hunk that its counts leave out (git apply and patch(1)
+    take those for text between files, and drop them), or a path is absolute.
+    """
+    lines = text.split(b"\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if line.startswith((b"--- /", b"+++ /", b"diff --git /")):
+            if line.partition(b" ")[2].split(b"\t")[0].rstrip() != b"/dev/null":
+                raise PatchqError(
+                    f"{where} names an absolute path: {show(line)}",
+                    "make the patch inside the source tree",
+                )
+            continue
+        found = _HUNK.match(line)
+        if not found:
+            continue
+        left = [1 if count is None else int(count) for count in (found[2], found[4])]
+        while at < len(lines) and (left[0] > 0 or left[1] > 0):
+            sign = lines[at][:1]
+            left[0] -= sign in (b"", b" ", b"-")
+            left[1] -= sign in (b"", b" ", b"+")
+            at += 1
+        if at < len(lines) and lines[at].startswith(b"\\"):
+            at += 1
+        if at < len(lines) and _STRAY.match(lines[at]):
+            raise PatchqError(
+                f"{where}: a hunk has more lines than it says: {show(lines[at])}",
+                "correct the counts in its `@@` line, or make the patch again",
+            )
 
 
 def _torn(where: str, path: bytes, at: int) -> PatchqError:

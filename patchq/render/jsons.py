@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from patchq.carry.decide import DecideReport
     from patchq.carry.export import ExportReport
     from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
-    from patchq.carry.journal import Entry
     from patchq.carry.report import PatchReport, Proof, SyncReport
+    from patchq.carry.shelf import Entry
     from patchq.carry.start import InitReport
     from patchq.errors import PatchqError
     from patchq.judge.model import Conflict, Signal

@@ -373,7 +373,7 @@ def test_sync(small: Small) -> None:
     assert (report.changed, report.recorded, report.recovered) == (True, True, "told")
     assert [(p.name, p.action, p.file) for p in report.patches] == [
         ("lands", "drop", None),
-        ("stays", "keep", "0002-stays.patch"),
+        ("stays", "keep", "series/0002-stays.patch"),
     ]
     assert report.exit_code == 0
     found = queue(small)

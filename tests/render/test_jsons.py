@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patchq.carry.journal import Change, Entry
+from patchq.carry.shelf import Change, Entry
 from patchq.errors import DecisionNeeded, PatchqError
 from patchq.render import jsons
 from tests.render import reports
