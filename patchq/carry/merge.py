@@ -209,7 +209,7 @@ def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[
     else:
         twice = ()
         left_out = [atom for atom in moved if outcome.seen.found and _top_block(atom, track)]
-    left_out = [atom for atom in left_out if text.block(atom) in ours.data]
+    left_out = [atom for atom in left_out if text.holds(ours.data, text.block(atom))]
     if not left_out:
         return replace(outcome, seen=replace(outcome.seen, doubles=twice)) if twice else outcome
     kept = [atom for atom in moved if atom not in left_out]

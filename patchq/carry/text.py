@@ -182,6 +182,11 @@ def block(atom: Atom) -> bytes:
     return b"".join(atom.new).strip(b"\n")
 
 
+def holds(data: bytes, wanted: bytes) -> bool:
+    """Whether the lines `wanted` (without a last line end) stand in `data`, as whole lines."""
+    return b"\n%b\n" % wanted in b"\n%b\n" % data
+
+
 def counted(atoms: Iterable[Atom]) -> Counter[bytes]:
     """The added lines (without ends) that are not blank."""
     return _bare(line for atom in atoms for line in atom.new if not line.isspace())

@@ -228,3 +228,16 @@ def test_block_and_counted() -> None:
     atom = Atom(0, 0, (b"\n", b"a\r\n", b" \t\n", b"a\n", b"last", b"\n"))
     assert text.block(atom) == b"a\r\n \t\na\nlast"
     assert text.counted([atom, atom]) == Counter({b"a": 4, b"last": 2})
+
+
+@pytest.mark.parametrize(
+    ("data", "stands"),
+    [
+        (b"a\ndef f():\n    return x\nb\n", True),
+        (b"def f():\n    return x", True),
+        (b"async def f():\n    return x\n", False),
+        (b"def f():\n    return xy\n", False),
+    ],
+)
+def test_a_block_stands_as_whole_lines(data: bytes, stands: bool) -> None:
+    assert text.holds(data, b"def f():\n    return x") == stands
