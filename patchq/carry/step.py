@@ -14,6 +14,7 @@ from patchq.carry.report import PatchReport, Proof, SyncReport, held_report
 from patchq.carry.workspace import Queue
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
+from patchq.judge.model import Signal
 from patchq.progress import Progress
 from patchq.queue.patch import Patch
 from patchq.upstream.releases import AsOf, Release
@@ -144,11 +145,19 @@ def _report(queue: Queue, patch: Patch, carried: Carried, text: Patch | None) ->
         judgement.verdict,
         carried.carry,
         judgement.action,
-        judgement.evidence,
+        judgement.evidence + _conditions(patch),
         judgement.conflicts,
         judgement.findings,
         _range_diff(patch, text, carried),
         text is not None and text.text != patch.text,
+    )
+
+
+def _conditions(patch: Patch) -> tuple[Signal, ...]:
+    """What the patch itself says of when it goes: for the maintainer to read at every sync."""
+    return tuple(
+        Signal("drop-when", "unclear", f"goes when: {value}")
+        for value in patch.header.all("Patchq-Drop-When")
     )
 
 

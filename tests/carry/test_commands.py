@@ -508,3 +508,13 @@ def test_decisions_that_are_malformed(small: Small, text: str, why: str) -> None
     (small.root / "upstream/decisions.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(PatchqError, match=why):
         decisions.read(project(small), "demo")
+
+
+def test_what_a_patch_says_of_its_own_end_is_shown(small: Small) -> None:
+    """`Patchq-Drop-When` is for the maintainer to read at every sync; it decides nothing."""
+    file = small.root / "series" / "0002-stays.patch"
+    head, cut, rest = file.read_bytes().partition(b"\n\n")
+    file.write_bytes(head + b"\nPatchq-Drop-When: base>=v2" + cut + rest)
+    patch = sync(queue(small), onto="v2", dry_run=True).patches[1]
+    assert (patch.name, patch.action) == ("stays", "keep")
+    assert patch.evidence[-1].detail == "goes when: base>=v2"
