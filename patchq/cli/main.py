@@ -27,6 +27,7 @@ COMMANDS = {
     "decide": "Answer what a sync asked about a patch.",
     "history": "What was done, and what became of a patch.",
     "undo": "Take the last change back.",
+    "slice": "Cut an EXL3 checkpoint for the ranks of a cluster: plan, run, verify.",
 }
 MODULES = {"import": "import_"}
 INTERRUPTED = 130
@@ -56,8 +57,13 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"patchq.cli.{MODULES.get(cmd_name, cmd_name)}")
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name, help=module.command.__doc__)(module.command)
+        app = typer.Typer(
+            name=cmd_name, add_completion=False, rich_markup_mode=None, help=COMMANDS[cmd_name]
+        )
+        # A module has one `command`, or `commands` of its own below its name.
+        commands = getattr(module, "commands", None) or {cmd_name: module.command}
+        for name, command in commands.items():
+            app.command(name, help=command.__doc__)(command)
         return get_command(app)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
