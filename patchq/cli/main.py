@@ -57,9 +57,8 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"patchq.cli.{MODULES.get(cmd_name, cmd_name)}")
-        app = typer.Typer(
-            name=cmd_name, add_completion=False, rich_markup_mode=None, help=COMMANDS[cmd_name]
-        )
+        about = getattr(module, "ABOUT", COMMANDS[cmd_name])
+        app = typer.Typer(name=cmd_name, add_completion=False, rich_markup_mode=None, help=about)
         # A module has one `command`, or `commands` of its own below its name.
         commands = getattr(module, "commands", None) or {cmd_name: module.command}
         for name, command in commands.items():

@@ -10,6 +10,15 @@ import typer
 from patchq.cli.options import Json
 from patchq.errors import ProofFailed, UsageError
 
+ABOUT = """Cut an EXL3 checkpoint for the ranks of a cluster, and prove every rank's part.
+
+patchq slice plan SRC --tp 2
+
+patchq slice run SRC DST --tp 2 --layout per-rank
+
+patchq slice verify DST --against SRC
+"""
+
 Source = Annotated[
     Path, typer.Argument(metavar="SRC", help="The checkpoint: a folder, or one .safetensors file.")
 ]
