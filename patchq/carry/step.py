@@ -47,7 +47,7 @@ def step(
             target.tree,
             [texts[each.patch.name] for each in carry.patches if each.commit],
             carry.tree,
-            patched_before=_patched(store, base, queue, progress),
+            patched_before=Patched(store, base, queue),
             run_checks=runner(queue.project, queue.config.series, progress),
             progress=progress,
         )
@@ -92,14 +92,13 @@ def _differs(queue: Queue, changes: Mapping[str, bytes | None]) -> bool:
     return False
 
 
-class _Patched:
+class Patched:
     """A path's content as the series left it on the old base; built when first asked."""
 
-    def __init__(self, store: Store, base: Release, queue: Queue, progress: Progress) -> None:
+    def __init__(self, store: Store, base: Release, queue: Queue) -> None:
         self._store = store
         self._base = base
         self._queue = queue
-        self._progress = progress
         self._tree = queue.state.runner_tree if queue.is_proved else ""
 
     def __call__(self, path: bytes) -> bytes | None:
@@ -116,10 +115,6 @@ class _Patched:
         except PatchqError:
             return False
         return True
-
-
-def _patched(store: Store, base: Release, queue: Queue, progress: Progress) -> _Patched:
-    return _Patched(store, base, queue, progress)
 
 
 def _reports(queue: Queue, carry: Carry, texts: Mapping[str, Patch]) -> tuple[PatchReport, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -174,7 +174,3 @@ def history(report: HistoryReport) -> RenderableType:
                 Padding(_diff(event.text.decode("utf-8", "backslashreplace")), (1, 0, 0, 6))
             )
     return Group(*parts)
-
-
-def printed(value: RenderableType, console: Console) -> None:
-    console.print(value)

@@ -16,7 +16,6 @@ from patchq.carry.report import Check, Proof
 from patchq.carry.sync import idle, sync
 from patchq.config import Project, find_project
 from patchq.errors import PatchqError
-from patchq.progress import SILENT
 from tests.support import crash
 from tests.support.history import git, lines
 from tests.support.inside import Small
@@ -426,7 +425,7 @@ def test_what_the_proof_knows_of_the_base_before(small: Small) -> None:
         wanted = small.upstream.tree("topic")[b"a.txt"].data
         for tree in (found.state.runner_tree, "", "0" * 40):
             states = {**found.states, "demo": replace(found.state, runner_tree=tree)}
-            read = step._patched(upstream.store, base, replace(found, states=states), SILENT)
+            read = step.Patched(upstream.store, base, replace(found, states=states))
             assert read(b"a.txt") == wanted
             assert read(b"nowhere") is None
 

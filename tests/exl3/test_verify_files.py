@@ -21,21 +21,8 @@ from tests.support.slices import (
     MANIFEST,
     QUANTIZATION,
     edit,
-    make_both,
     problems,
 )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_both(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def copy(made: Path, tmp_path: Path) -> Path:
-    """The layout `shared`, to be spoiled."""
-    shutil.copytree(made / "shared", tmp_path / "shared")
-    return tmp_path / "shared"
 
 
 def listing(document: Any) -> Any:

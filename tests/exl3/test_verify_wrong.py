@@ -17,24 +17,10 @@ from tests.support.slices import (
     LAST,
     failed,
     flip,
-    make_both,
     problems,
     put,
     rewrite,
 )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_both(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def copy(made: Path, tmp_path: Path) -> Path:
-    """The layout `shared`, to be spoiled."""
-    shutil.copytree(made / "shared", tmp_path / "shared")
-    return tmp_path / "shared"
-
 
 # A bit.
 
