@@ -17,14 +17,17 @@ from patchq.progress import SILENT, Progress
 from patchq.upstream import index as indexes
 from patchq.upstream import pipconf
 from patchq.upstream.index import IndexAnswer
-from patchq.upstream.pages import Sdist
+from patchq.upstream.pages import Dist, measured
 from patchq.upstream.releases import AsOf, Release
 
 NOBODY = Ident(b"patchq", b"patchq@localhost", 0)
 
 
 class Archives:
-    """The releases of `package` on the configured package index."""
+    """The releases of `package` on the configured package index.
+
+    `wheels`: a release without a source archive is taken from a wheel, its Python alone.
+    """
 
     def __init__(
         self,
@@ -33,12 +36,14 @@ class Archives:
         *,
         offline: bool = False,
         refresh: bool = False,
+        wheels: bool = False,
         progress: Progress = SILENT,
     ) -> None:
         self._package = indexes.normalized(package)
         self._cache = cache
         self._offline = offline
         self._refresh = refresh
+        self._wheels = wheels
         self._progress = progress
         self._asked: list[str] = []
 
@@ -92,16 +97,28 @@ class Archives:
         known = self._stored(sdist.version)
         return known if known is not None else self._bring(sdist)
 
-    def _choose(self, name: str) -> Sdist:
+    def _choose(self, name: str) -> Dist:
         try:
-            return indexes.choose(self._answer, name)
+            return self._pick(name)
         except PatchqError:
             if self._offline or not (self._answer.from_cache and self._answer.complete):
                 raise
         # Somebody may know of a release that is newer than our list.
         self._refresh = True
         del self._answer
-        return indexes.choose(self._answer, name)
+        return self._pick(name)
+
+    def _pick(self, name: str) -> Dist:
+        try:
+            return indexes.choose(self._answer, name)
+        except PatchqError:
+            found = self._answer.wheels(name.removeprefix("v")) if self._wheels else ()
+            if not found:
+                raise
+            # Any will do for its Python; the one without a platform has nothing else.
+            return measured(
+                min(found, key=lambda each: ("-none-any." not in each.filename, each.filename))
+            )
 
     def _stored(self, version: str) -> Release | None:
         """A release that is in the store already: its commit's message holds its facts."""
@@ -114,7 +131,7 @@ class Archives:
         pairs = tuple((key, value) for key, _, value in facts)
         return Release(version, commit, self.store.objects.tree_of(commit), pairs)
 
-    def _bring(self, sdist: Sdist) -> Release:
+    def _bring(self, sdist: Dist) -> Release:
         if self._offline:
             raise PatchqError(
                 f"{self._package} {sdist.version} is not in the store, and --offline forbids"
@@ -137,18 +154,19 @@ class Archives:
 
 
 def import_archive(
-    store: Store, package: str, sdist: Sdist, path: Path, progress: Progress = SILENT
+    store: Store, package: str, sdist: Dist, path: Path, progress: Progress = SILENT
 ) -> Release:
     """Stream an archive into `store` as a commit and remember it under its version.
 
     Raises PatchqError where the archive is not a plain tree of files.
     """
     from patchq.upstream.archive import ArchiveReader
+    from patchq.upstream.wheel import python_files
 
     reader = ArchiveReader(path)
     files = []
     # The whole archive is read before the commit: its message names what was found in it.
-    for count, member in enumerate(reader, 1):
+    for count, member in enumerate(python_files(path) if sdist.wheel else reader, 1):
         if count % 500 == 0:
             progress.step(f"storing {package} {sdist.version}", count, None, "files")
         mode = "100755" if member.executable else "100644"

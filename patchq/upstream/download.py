@@ -21,7 +21,7 @@ from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 from patchq.upstream import http
 from patchq.upstream.http import local_path, redact
-from patchq.upstream.pages import Sdist
+from patchq.upstream.pages import Dist
 from patchq.upstream.pipconf import IndexSettings
 
 if TYPE_CHECKING:
@@ -39,59 +39,59 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 
 
 @contextmanager
-def alone(sdist: Sdist, folder: Path, progress: Progress = SILENT) -> Iterator[None]:
+def alone(dist: Dist, folder: Path, progress: Progress = SILENT) -> Iterator[None]:
     """Be the only patchq that brings this archive: waits for another one as long as it lives.
 
     Raises PatchqError where the archive cannot be verified, or `folder` not be written.
     """
     from filelock import FileLock, Timeout
 
-    _check(sdist)
-    lock = FileLock(folder / f"{sdist.filename}.lock")
+    _check(dist)
+    lock = FileLock(folder / f"{dist.filename}.lock")
     timeout = 0.0
-    with _explained(sdist, folder):
+    with _explained(dist, folder):
         while not lock.is_locked:
             try:
                 lock.acquire(timeout=timeout)
             except Timeout:
                 timeout = 1.0
-                progress.step(f"waiting for another patchq that brings {sdist.filename}")
+                progress.step(f"waiting for another patchq that brings {dist.filename}")
     try:
         yield
     finally:
         lock.release()
 
 
-def fetch(sdist: Sdist, folder: Path, settings: IndexSettings, progress: Progress = SILENT) -> Path:
+def fetch(dist: Dist, folder: Path, settings: IndexSettings, progress: Progress = SILENT) -> Path:
     """The archive in `folder`, downloaded unless it is there with the right sha256.
 
     To be called `alone`. Raises PatchqError: no sha256 stated, a wrong one, not reachable, folder
     full or read-only.
     """
-    _check(sdist)
-    target = folder / sdist.filename
-    with _explained(sdist, folder):
+    _check(dist)
+    target = folder / dist.filename
+    with _explained(dist, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if not _is_right(target, sdist):
-            _Download(sdist, target, settings, progress).run()
+        if not _is_right(target, dist):
+            _Download(dist, target, settings, progress).run()
     return target
 
 
-def _check(sdist: Sdist) -> None:
-    if not _FILE_NAME.fullmatch(sdist.filename):
+def _check(dist: Dist) -> None:
+    if not _FILE_NAME.fullmatch(dist.filename):
         raise PatchqError(
-            f"the index names an archive {sdist.filename!r}, which is no plain file name",
+            f"the index names an archive {dist.filename!r}, which is no plain file name",
             "use another index or a git source",
         )
-    if not _SHA256.fullmatch(sdist.sha256):
+    if not _SHA256.fullmatch(dist.sha256):
         raise PatchqError(
-            f"the index gives no sha256 for {sdist.filename}, so it cannot be verified",
+            f"the index gives no sha256 for {dist.filename}, so it cannot be verified",
             "use another index or a git source",
         )
 
 
 @contextmanager
-def _explained(sdist: Sdist, folder: Path) -> Iterator[None]:
+def _explained(dist: Dist, folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -103,16 +103,16 @@ def _explained(sdist: Sdist, folder: Path) -> Iterator[None]:
             what = f"cannot be written to {folder}: {error.strerror}"
             remedy = "correct the folder's permissions"
         raise PatchqError(
-            f"{sdist.filename} {what}", f"{remedy}, or set PATCHQ_CACHE to another folder"
+            f"{dist.filename} {what}", f"{remedy}, or set PATCHQ_CACHE to another folder"
         ) from error
 
 
-def _is_right(path: Path, sdist: Sdist) -> bool:
+def _is_right(path: Path, dist: Dist) -> bool:
     try:
-        if sdist.size is not None and path.stat().st_size != sdist.size:
+        if dist.size is not None and path.stat().st_size != dist.size:
             return False
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sdist.sha256
+            return hashlib.file_digest(file, "sha256").hexdigest() == dist.sha256
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -131,9 +131,9 @@ class _Start:
 
 class _Download:
     def __init__(
-        self, sdist: Sdist, target: Path, settings: IndexSettings, progress: Progress
+        self, dist: Dist, target: Path, settings: IndexSettings, progress: Progress
     ) -> None:
-        self._sdist = sdist
+        self._dist = dist
         self._target = target
         self._part = target.with_name(f"{target.name}.part")
         self._settings = settings
@@ -144,27 +144,27 @@ class _Download:
         self._check_space()
         resumed = self._get()
         actual = self._digest()
-        if actual != self._sdist.sha256 and resumed:
+        if actual != self._dist.sha256 and resumed:
             # Pieces of two answers, of which one was bad: once more in one piece.
             self._part.unlink(missing_ok=True)
             self._get()
             actual = self._digest()
-        if actual != self._sdist.sha256:
+        if actual != self._dist.sha256:
             self._part.unlink(missing_ok=True)
             raise PatchqError(
-                f"{self._sdist.filename} from {self._where} is not what the index promises:"
-                f" sha256 {actual} instead of {self._sdist.sha256}",
+                f"{self._dist.filename} from {self._where} is not what the index promises:"
+                f" sha256 {actual} instead of {self._dist.sha256}",
                 "do not use it; run it again later, and tell those who run the index",
             )
         self._part.replace(self._target)
 
     @property
     def _where(self) -> str:
-        return redact(self._sdist.url)
+        return redact(self._dist.url)
 
     @property
     def _limit(self) -> int:
-        return _MAX_SIZE if self._sdist.size is None else self._sdist.size
+        return _MAX_SIZE if self._dist.size is None else self._dist.size
 
     def _have(self) -> int:
         try:
@@ -173,7 +173,7 @@ class _Download:
             return 0
 
     def _check_space(self) -> None:
-        missing = (self._sdist.size or 0) - self._have()
+        missing = (self._dist.size or 0) - self._have()
         if shutil.disk_usage(self._target.parent).free < missing:
             raise OSError(errno.ENOSPC, "not enough space")
 
@@ -183,7 +183,7 @@ class _Download:
 
     def _get(self) -> bool:
         """Fills FILE.part; whether it comes from more than one answer."""
-        local = local_path(self._sdist.url)
+        local = local_path(self._dist.url)
         if local is not None:
             self._copy(local)
             return False
@@ -208,7 +208,7 @@ class _Download:
         failures = 0
         while True:
             before = self._have()
-            if before and before == self._sdist.size:
+            if before and before == self._dist.size:
                 return resumed
             try:
                 self._attempt(session, before)
@@ -218,7 +218,7 @@ class _Download:
                 failures = 1 if gained >= _GAIN else failures + 1
                 if failures >= _ATTEMPTS:
                     raise PatchqError(
-                        f"{self._sdist.filename} was not downloaded from {self._where}: {error}",
+                        f"{self._dist.filename} was not downloaded from {self._where}: {error}",
                         "check the network and run it again: it goes on where it ended",
                     ) from error
             resumed = resumed or self._have() > 0
@@ -235,7 +235,7 @@ class _Download:
             if self._etag:
                 headers["If-Range"] = self._etag
         try:
-            with http.get(session, self._sdist.url, self._settings, headers) as response:
+            with http.get(session, self._dist.url, self._settings, headers) as response:
                 start = self._judge(response, have)
                 self._write(start, response.raw.stream(_CHUNK, decode_content=False))
         except (RequestException, HTTPError) as error:
@@ -251,7 +251,7 @@ class _Download:
         found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if status not in (200, 206) or (status == 206 and not found):
             raise PatchqError(
-                f"{self._sdist.filename} cannot be downloaded from {self._where}:"
+                f"{self._dist.filename} cannot be downloaded from {self._where}:"
                 f" the server answered {status} {response.reason}",
                 "run it again with a fresh list of releases; check pip's configuration",
             )
@@ -263,10 +263,10 @@ class _Download:
             self._part.unlink(missing_ok=True)
             raise _BrokenOffError("the server sent another part than was asked for")
         total = start + int(length) if length.isdigit() else None
-        return _Start(start, self._sdist.size if self._sdist.size is not None else total)
+        return _Start(start, self._dist.size if self._dist.size is not None else total)
 
     def _write(self, start: _Start, chunks: Iterator[bytes]) -> None:
-        what = f"downloading {self._sdist.filename}"
+        what = f"downloading {self._dist.filename}"
         done = start.at
         try:
             with self._part.open("r+b" if start.at else "wb") as file:

@@ -1,4 +1,4 @@
-"""Releases on the package index: which source archives there are, and since when we know.
+"""Releases on the package index: which files there are, and since when we know.
 
 A fresh answer comes from one small file of the cache and needs neither requests nor packaging.
 """
@@ -16,28 +16,35 @@ from pathlib import Path
 
 from patchq.errors import PatchqError
 from patchq.upstream.http import redact
-from patchq.upstream.pages import Sdist, ask
+from patchq.upstream.pages import Dist, ask
 from patchq.upstream.pipconf import IndexSettings
 
 MAX_AGE = 600.0
 """Seconds that an answer counts as fresh: what uv and the index's own caches use."""
 
-_FORMAT = 1
+_FORMAT = 2
 _NAME = re.compile(r"[A-Z0-9]|[A-Z0-9][A-Z0-9._-]{0,200}[A-Z0-9]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class IndexAnswer:
-    """The archives of `package` in the order of their versions, as of a moment in UTC.
+    """The files of `package` in the order of their versions, as of a moment in UTC.
 
     Not `complete`: an index was wanted but not reached, so newer ones may exist.
     """
 
     package: str
-    sdists: tuple[Sdist, ...]
+    dists: tuple[Dist, ...]
     as_of: datetime
     from_cache: bool
     complete: bool
+
+    @property
+    def sdists(self) -> tuple[Dist, ...]:
+        return tuple(each for each in self.dists if not each.wheel)
+
+    def wheels(self, version: str) -> tuple[Dist, ...]:
+        return tuple(each for each in self.dists if each.wheel and each.version == version)
 
 
 def normalized(package: str) -> str:
@@ -63,7 +70,7 @@ def look_up(
     refresh: bool = False,
     now: Callable[[], float] = time.time,
 ) -> IndexAnswer:
-    """The source archives of `package`, from `cache` if known for less than `max_age` seconds.
+    """The files of `package`, from `cache` if known for less than `max_age` seconds.
 
     `refresh` asks in any case; `offline` asks only what lies on this machine, and that only
     if nothing is cached. Where an index does not answer, the cached answer of any age helps.
@@ -96,11 +103,11 @@ def look_up(
             if offline
             else "check the network and pip's configuration (`pip config debug`), and try again",
         )
-    known = _union([found, cached.sdists if cached else ()])
+    known = _union([found, cached.dists if cached else ()])
     return IndexAnswer(name, _sorted(known), _moment(now()), False, False)
 
 
-def choose(answer: IndexAnswer, wanted: str) -> Sdist:
+def choose(answer: IndexAnswer, wanted: str) -> Dist:
     """The archive of the release `wanted`: a version, or "latest".
 
     The latest is the highest that is neither yanked nor a pre-release; a version that is
@@ -122,7 +129,7 @@ def choose(answer: IndexAnswer, wanted: str) -> Sdist:
     return _choose_equal(answer, wanted, version)
 
 
-def _choose_equal(answer: IndexAnswer, wanted: str, version: str) -> Sdist:
+def _choose_equal(answer: IndexAnswer, wanted: str, version: str) -> Dist:
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -151,19 +158,19 @@ def _known(answer: IndexAnswer) -> str:
     return f"the last ones are: {', '.join(names)}" if names else "there are none"
 
 
-def _union(pages: Iterable[Iterable[Sdist]]) -> tuple[Sdist, ...]:
+def _union(pages: Iterable[Iterable[Dist]]) -> tuple[Dist, ...]:
     """All files; of those that have one name the first."""
-    files: dict[str, Sdist] = {}
+    files: dict[str, Dist] = {}
     for page in pages:
         for each in page:
             files.setdefault(each.filename, each)
     return tuple(files.values())
 
 
-def _sorted(sdists: Iterable[Sdist]) -> tuple[Sdist, ...]:
+def _sorted(dists: Iterable[Dist]) -> tuple[Dist, ...]:
     from packaging.version import Version
 
-    return tuple(sorted(sdists, key=lambda each: Version(each.version)))
+    return tuple(sorted(dists, key=lambda each: Version(each.version)))
 
 
 def _moment(seconds: float) -> datetime:
@@ -182,8 +189,8 @@ def _read_cache(file: Path, name: str) -> IndexAnswer | None:
         data = json.loads(file.read_bytes())
         if data["format"] != _FORMAT or data["package"] != name:
             return None
-        sdists = tuple(Sdist(*entry) for entry in data["sdists"])
-        return IndexAnswer(name, sdists, _moment(data["as_of"]), True, True)
+        dists = tuple(Dist(*entry) for entry in data["dists"])
+        return IndexAnswer(name, dists, _moment(data["as_of"]), True, True)
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
 
@@ -193,7 +200,7 @@ def _write_cache(file: Path, answer: IndexAnswer) -> None:
         "format": _FORMAT,
         "package": answer.package,
         "as_of": answer.as_of.timestamp(),
-        "sdists": [astuple(each) for each in answer.sdists],
+        "dists": [astuple(each) for each in answer.dists],
     }
     import tempfile
 

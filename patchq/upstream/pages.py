@@ -20,19 +20,20 @@ from patchq.upstream.http import local_path
 from patchq.upstream.pipconf import IndexSettings
 
 if TYPE_CHECKING:
+    from packaging.version import Version
     from requests import Response, Session
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _MAX_PAGE = 64 << 20
 _ATTEMPTS = 3
 _PAUSE = 0.5
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*\.tar\.gz")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*\.(?:tar\.gz|whl)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Sdist:
-    """A release's source archive (.tar.gz) on the index.
+class Dist:
+    """A file of a release on the index: its source archive (.tar.gz) or one of its wheels.
 
     `sha256` is in lower-case hex, empty where the index gives none; `size` in bytes; `yanked` is
     the reason, perhaps empty, None for what is not yanked; `uploaded` as the index writes it.
@@ -46,13 +47,14 @@ class Sdist:
     yanked: str | None = None
     prerelease: bool = False
     uploaded: str | None = None
+    wheel: bool = False
 
 
 @dataclass(frozen=True)
 class Page:
     """What one index says of a package: raw files, or why it could not be asked."""
 
-    files: tuple[Sdist, ...] = ()
+    files: tuple[Dist, ...] = ()
     exists: bool = False
     failure: str = ""
 
@@ -110,7 +112,7 @@ def _remote_page(session: Session, url: str, name: str, settings: IndexSettings)
     return Page(failure=f"{where}: {why}")
 
 
-def _parse(response: Response, name: str) -> tuple[Sdist, ...]:
+def _parse(response: Response, name: str) -> tuple[Dist, ...]:
     """Raises ValueError for what is no index page."""
     body = bytearray()
     for chunk in response.iter_content(1 << 16):
@@ -126,7 +128,7 @@ def _parse(response: Response, name: str) -> tuple[Sdist, ...]:
     raise ValueError(f"of type {kind[:80]!r}")
 
 
-def _from_json(body: bytes, base: str, name: str) -> tuple[Sdist, ...]:
+def _from_json(body: bytes, base: str, name: str) -> tuple[Dist, ...]:
     try:
         page = json.loads(body)
         api = str(page["meta"]["api-version"])
@@ -135,13 +137,13 @@ def _from_json(body: bytes, base: str, name: str) -> tuple[Sdist, ...]:
         raise ValueError("malformed JSON") from None
     if api.partition(".")[0] != "1":
         raise ValueError(f"of version {api[:20]!r}, 1 is understood")
-    return tuple(sdist for file in files if (sdist := _from_entry(file, base, name)))
+    return tuple(dist for file in files if (dist := _from_entry(file, base, name)))
 
 
-def _from_entry(file: dict[str, Any], base: str, name: str) -> Sdist | None:
+def _from_entry(file: dict[str, Any], base: str, name: str) -> Dist | None:
     hashes, size, uploaded = file.get("hashes"), file.get("size"), file.get("upload-time")
     yanked = file.get("yanked", False)
-    return _sdist(
+    return _dist(
         name,
         str(file.get("filename")),
         urljoin(base, str(file.get("url"))),
@@ -153,10 +155,10 @@ def _from_entry(file: dict[str, Any], base: str, name: str) -> Sdist | None:
     )
 
 
-def _from_html(text: str, base: str, name: str) -> tuple[Sdist, ...]:
+def _from_html(text: str, base: str, name: str) -> tuple[Dist, ...]:
     from html.parser import HTMLParser
 
-    found: list[Sdist] = []
+    found: list[Dist] = []
 
     class Links(HTMLParser):
         base = ""
@@ -171,7 +173,7 @@ def _from_html(text: str, base: str, name: str) -> tuple[Sdist, ...]:
             elif tag == "a":
                 url, fragment = urldefrag(urljoin(self.base or base, href.strip()))
                 kind, _, value = fragment.partition("=")
-                sdist = _sdist(
+                dist = _dist(
                     name,
                     unquote(urlsplit(url).path.rpartition("/")[2]),
                     url,
@@ -179,39 +181,52 @@ def _from_html(text: str, base: str, name: str) -> tuple[Sdist, ...]:
                     sha256=value if kind == "sha256" else "",
                     yanked=given["data-yanked"] or "" if "data-yanked" in given else None,
                 )
-                if sdist:
-                    found.append(sdist)
+                if dist:
+                    found.append(dist)
 
     Links(convert_charrefs=True).feed(text)
     return tuple(found)
 
 
-def _sdist(
+def _dist(
     name: str, filename: str, url: str, base: str, *, sha256: str, **more: Any
-) -> Sdist | None:
-    """The archive, if the file that the page `base` names is one of this package."""
-    from packaging.utils import InvalidSdistFilename, parse_sdist_filename
-    from packaging.version import InvalidVersion
-
+) -> Dist | None:
+    """The file, if the one that the page `base` names is of this package."""
     if not _FILE_NAME.fullmatch(filename):
         return None
-    try:
-        package, version = parse_sdist_filename(filename)
-    except (InvalidSdistFilename, InvalidVersion):
-        return None
+    known = _parsed(filename)
     sha256 = sha256.lower()
     # A page from elsewhere must not name files of this machine.
     schemes = {"http", "https"} | ({"file"} & {urlsplit(base).scheme})
-    if package != name or urlsplit(url).scheme not in schemes:
+    if known is None or known[0] != name or urlsplit(url).scheme not in schemes:
         return None
-    return Sdist(
-        version=str(version),
+    return Dist(
+        version=str(known[1]),
         filename=filename,
         url=url,
         sha256=sha256 if _SHA256.fullmatch(sha256) else "",
-        prerelease=version.is_prerelease,
+        prerelease=known[1].is_prerelease,
+        wheel=filename.endswith(".whl"),
         **more,
     )
+
+
+def _parsed(filename: str) -> tuple[str, Version] | None:
+    """Package and version that the name of a file says."""
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+    from packaging.version import InvalidVersion
+
+    try:
+        if filename.endswith(".whl"):
+            return parse_wheel_filename(filename)[:2]
+        return parse_sdist_filename(filename)
+    except (InvalidSdistFilename, InvalidWheelFilename, InvalidVersion):
+        return None
 
 
 # -- folders of this machine
@@ -225,24 +240,26 @@ def _local_page(place: Path, name: str, is_page: bool) -> Page:
     try:
         page = place if is_page or not (place / name).is_dir() else place / name
         html = page if page.is_file() else page / "index.html"
-        files: tuple[Sdist, ...] = ()
+        files: tuple[Dist, ...] = ()
         if html.is_file() and (page != place or is_page):
             text = html.read_text(encoding="utf-8", errors="replace")
             files = _from_html(text, page.resolve().as_uri() + ("/" if page.is_dir() else ""), name)
         elif page.is_dir():
             paths = {path.name: path.resolve().as_uri() for path in sorted(page.iterdir())}
-            found = (_sdist(name, each, url, url, sha256="") for each, url in paths.items())
+            found = (_dist(name, each, url, url, sha256="") for each, url in paths.items())
             files = tuple(each for each in found if each)
-        return Page(tuple(map(_measured, files)), bool(files) or page != place)
+        # A wheel has hundreds of megabytes: it is measured when it is wanted.
+        known = tuple(each if each.wheel else measured(each) for each in files)
+        return Page(known, bool(files) or page != place)
     except (OSError, ValueError) as error:
         return Page(failure=f"{place} cannot be read: {error}")
 
 
-def _measured(sdist: Sdist) -> Sdist:
-    """A local archive without a stated hash gets its own: recorded, it pins later reads."""
-    path = local_path(sdist.url)
-    if sdist.sha256 or path is None or not path.is_file():
-        return sdist
+def measured(dist: Dist) -> Dist:
+    """A local file without a stated hash gets its own: recorded, it pins later reads."""
+    path = local_path(dist.url)
+    if dist.sha256 or path is None or not path.is_file():
+        return dist
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return replace(sdist, sha256=digest, size=path.stat().st_size)
+    return replace(dist, sha256=digest, size=path.stat().st_size)

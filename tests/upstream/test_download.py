@@ -17,7 +17,7 @@ import pytest
 from patchq.errors import PatchqError
 from patchq.upstream import download
 from patchq.upstream.download import alone, fetch
-from patchq.upstream.pages import Sdist
+from patchq.upstream.pages import Dist
 from patchq.upstream.pipconf import IndexSettings
 from tests.upstream.conftest import Reply, Site
 
@@ -41,8 +41,8 @@ def archive(site: Site) -> Reply:
 
 
 @pytest.fixture
-def sdist(site: Site, archive: Reply) -> Sdist:
-    return Sdist("1.0", NAME, f"{site.url}{PATH}", DIGEST, len(DATA))
+def sdist(site: Site, archive: Reply) -> Dist:
+    return Dist("1.0", NAME, f"{site.url}{PATH}", DIGEST, len(DATA))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def ranges(site: Site) -> list[str | None]:
     return [asked.headers.get("Range") for asked in site.log]
 
 
-def test_plain(site: Site, settings: IndexSettings, sdist: Sdist, folder: Path) -> None:
+def test_plain(site: Site, settings: IndexSettings, sdist: Dist, folder: Path) -> None:
     steps = Steps()
     path = fetch(sdist, folder, settings, steps)
     assert path == folder / NAME
@@ -71,7 +71,7 @@ def test_plain(site: Site, settings: IndexSettings, sdist: Sdist, folder: Path) 
 
 
 def test_what_is_there_needs_no_network(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
 ) -> None:
     fetch(sdist, folder, settings)
     site.stop()
@@ -83,7 +83,7 @@ def test_what_is_there_needs_no_network(
 @pytest.mark.parametrize("wrong", [DATA[:-1] + b"?", DATA[:-1], DATA + b"?"])
 @pytest.mark.parametrize("size", [len(DATA), None])
 def test_what_is_there_and_wrong_is_replaced(
-    settings: IndexSettings, sdist: Sdist, folder: Path, wrong: bytes, size: int | None
+    settings: IndexSettings, sdist: Dist, folder: Path, wrong: bytes, size: int | None
 ) -> None:
     folder.mkdir()
     (folder / NAME).write_bytes(wrong)
@@ -95,7 +95,7 @@ def test_what_is_there_and_wrong_is_replaced(
 def test_a_cut_connection_is_resumed(
     site: Site,
     settings: IndexSettings,
-    sdist: Sdist,
+    sdist: Dist,
     archive: Reply,
     folder: Path,
     cuts: list[int],
@@ -110,7 +110,7 @@ def test_a_cut_connection_is_resumed(
 
 
 def test_a_truncated_archive_of_unstated_length_is_resumed(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     """Without Content-Length only the index's size tells that something is missing."""
     archive.chunked, archive.cuts = True, [100_000]
@@ -118,7 +118,7 @@ def test_a_truncated_archive_of_unstated_length_is_resumed(
 
 
 def test_an_earlier_run_is_resumed(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / f"{NAME}.part").write_bytes(DATA[:600_000])
@@ -128,7 +128,7 @@ def test_an_earlier_run_is_resumed(
 
 @pytest.mark.parametrize("part", [DATA, DATA[:-9] + b"different", DATA + b"more"])
 def test_a_part_that_is_whole_wrong_or_too_long(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path, part: bytes
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path, part: bytes
 ) -> None:
     folder.mkdir()
     (folder / f"{NAME}.part").write_bytes(part)
@@ -137,7 +137,7 @@ def test_a_part_that_is_whole_wrong_or_too_long(
 
 
 def test_a_part_longer_than_what_the_server_has(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / f"{NAME}.part").write_bytes(DATA + b"more")
@@ -146,14 +146,14 @@ def test_a_part_longer_than_what_the_server_has(
 
 
 def test_a_server_without_ranges_starts_again(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     archive.ranges, archive.cuts = False, [400_000, 200_000]
     assert fetch(sdist, folder, settings).read_bytes() == DATA
 
 
 def test_a_file_that_changed_meanwhile_starts_again(
-    site: Site, settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     """If-Range: the pieces of two files are not put together."""
     old = site.add(PATH, b"\0" * len(DATA), etag='"old"', cuts=[1000])
@@ -169,7 +169,7 @@ def test_a_file_that_changed_meanwhile_starts_again(
 
 
 def test_pieces_that_do_not_fit_are_fetched_again_once(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / f"{NAME}.part").write_bytes(b"\0" * 1000)
@@ -179,7 +179,7 @@ def test_pieces_that_do_not_fit_are_fetched_again_once(
 
 @pytest.mark.parametrize("part", [b"", DATA[:1000]])
 def test_a_wrong_sha256(
-    site: Site, settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path, part: bytes
+    site: Site, settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path, part: bytes
 ) -> None:
     folder.mkdir()
     if part:
@@ -193,7 +193,7 @@ def test_a_wrong_sha256(
 
 
 def test_more_than_was_promised(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     archive.data = DATA * 20
     with pytest.raises(PatchqError, match="not what the index promises"):
@@ -202,7 +202,7 @@ def test_more_than_was_promised(
 
 
 def test_a_connection_that_keeps_breaking(
-    site: Site, settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     archive.cuts = [1000] * 99
     with pytest.raises(PatchqError, match=r"was not downloaded .*connection") as caught:
@@ -213,7 +213,7 @@ def test_a_connection_that_keeps_breaking(
 
 
 def test_breaks_do_not_count_while_it_gets_on(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path,
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(download, "_GAIN", 1000)
@@ -222,7 +222,7 @@ def test_breaks_do_not_count_while_it_gets_on(
 
 
 def test_a_busy_server_is_asked_again(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     archive.failures = [503, 429, 500]
     assert fetch(sdist, folder, settings).read_bytes() == DATA
@@ -230,7 +230,7 @@ def test_a_busy_server_is_asked_again(
 
 @pytest.mark.parametrize("status", [404, 403, 206])
 def test_answers_that_are_final(
-    site: Site, settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path, status: int
+    site: Site, settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path, status: int
 ) -> None:
     archive.status = status
     with pytest.raises(PatchqError, match=f"the server answered {status}"):
@@ -240,7 +240,7 @@ def test_answers_that_are_final(
 
 
 def test_another_range_than_was_asked_for(
-    site: Site, settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / f"{NAME}.part").write_bytes(DATA[:1000])
@@ -251,7 +251,7 @@ def test_another_range_than_was_asked_for(
 
 
 def test_a_server_that_is_down(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
 ) -> None:
     site.stop()
     secret = replace(sdist, url=sdist.url.replace("//", "//me:secret@") + "?key=secret")
@@ -263,12 +263,12 @@ def test_a_server_that_is_down(
 def test_redirects_are_followed(site: Site, settings: IndexSettings, folder: Path) -> None:
     site.add("/moved", status=302, headers={"Location": PATH})
     site.add(PATH, DATA, cuts=[5000])
-    sdist = Sdist("1.0", NAME, f"{site.url}/moved", DIGEST)
+    sdist = Dist("1.0", NAME, f"{site.url}/moved", DIGEST)
     assert fetch(sdist, folder, settings).read_bytes() == DATA
 
 
 def test_an_encoding_on_top_is_not_undone(
-    settings: IndexSettings, sdist: Sdist, archive: Reply, folder: Path
+    settings: IndexSettings, sdist: Dist, archive: Reply, folder: Path
 ) -> None:
     """Servers say of a .tar.gz that it is gzip-encoded; its bytes are what was hashed."""
     archive.headers = {"Content-Encoding": "gzip"}
@@ -277,7 +277,7 @@ def test_an_encoding_on_top_is_not_undone(
 
 @pytest.mark.parametrize("digest", ["", "00", DIGEST.upper(), "g" * 64])
 def test_without_a_sha256_nothing_is_fetched(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path, digest: str
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path, digest: str
 ) -> None:
     with pytest.raises(PatchqError, match="gives no sha256"):
         fetch(replace(sdist, sha256=digest), folder, settings)
@@ -285,7 +285,7 @@ def test_without_a_sha256_nothing_is_fetched(
 
 
 @pytest.mark.parametrize("name", ["../x.tar.gz", "a/b.tar.gz", ".hidden", "a\n", ""])
-def test_odd_file_names(settings: IndexSettings, sdist: Sdist, folder: Path, name: str) -> None:
+def test_odd_file_names(settings: IndexSettings, sdist: Dist, folder: Path, name: str) -> None:
     with pytest.raises(PatchqError, match="no plain file name"):
         fetch(replace(sdist, filename=name), folder, settings)
 
@@ -293,7 +293,7 @@ def test_odd_file_names(settings: IndexSettings, sdist: Sdist, folder: Path, nam
 def test_an_archive_of_a_local_index(tmp_path: Path, settings: IndexSettings, folder: Path) -> None:
     source = tmp_path / NAME
     source.write_bytes(DATA)
-    sdist = Sdist("1.0", NAME, source.as_uri(), DIGEST)
+    sdist = Dist("1.0", NAME, source.as_uri(), DIGEST)
     assert fetch(sdist, folder, settings).read_bytes() == DATA
     assert source.exists()
     (folder / NAME).unlink()
@@ -315,7 +315,7 @@ def test_an_archive_of_a_local_index(tmp_path: Path, settings: IndexSettings, fo
     ],
 )
 def test_what_the_disk_refuses(
-    settings: IndexSettings, sdist: Sdist, folder: Path, monkeypatch: pytest.MonkeyPatch,
+    settings: IndexSettings, sdist: Dist, folder: Path, monkeypatch: pytest.MonkeyPatch,
     code: int, says: str,
 ) -> None:  # fmt: skip
     def refuse(*_: object) -> None:
@@ -331,7 +331,7 @@ def test_what_the_disk_refuses(
 
 
 def test_space_is_looked_for_first(
-    site: Site, settings: IndexSettings, sdist: Sdist, folder: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(1000))
@@ -340,13 +340,13 @@ def test_space_is_looked_for_first(
     assert not site.log
 
 
-def test_a_folder_that_cannot_be(settings: IndexSettings, sdist: Sdist, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be(settings: IndexSettings, sdist: Dist, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PatchqError, match="cannot be stored in"):
         fetch(sdist, tmp_path / "file/downloads", settings)
 
 
-def test_a_read_only_folder(sdist: Sdist, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder(sdist: Dist, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its mode, or for root, whom modes do not stop, by what the lock then says."""
     folder.mkdir()
     if os.geteuid():
@@ -367,7 +367,7 @@ def test_a_read_only_folder(sdist: Sdist, folder: Path, monkeypatch: pytest.Monk
 # -- two at once
 
 
-def test_waiting_is_told(sdist: Sdist, folder: Path) -> None:
+def test_waiting_is_told(sdist: Dist, folder: Path) -> None:
     other = filelock.FileLock(folder / f"{NAME}.lock", thread_local=False)
     other.acquire()
 
@@ -384,7 +384,7 @@ def test_waiting_is_told(sdist: Sdist, folder: Path) -> None:
     assert [what for what, *_ in steps.seen] == [f"waiting for another patchq that brings {NAME}"]
 
 
-def test_no_lock_for_what_is_no_file_name(sdist: Sdist, folder: Path) -> None:
+def test_no_lock_for_what_is_no_file_name(sdist: Dist, folder: Path) -> None:
     with (
         pytest.raises(PatchqError, match="no plain file name"),
         alone(replace(sdist, filename="../x"), folder),

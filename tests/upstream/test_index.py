@@ -13,7 +13,7 @@ import pytest
 from patchq.errors import PatchqError
 from patchq.upstream import pipconf
 from patchq.upstream.index import IndexAnswer, choose, look_up, normalized
-from patchq.upstream.pages import Sdist
+from patchq.upstream.pages import Dist
 from patchq.upstream.pipconf import IndexSettings
 from tests.upstream.conftest import Site, entry, versions
 
@@ -56,8 +56,8 @@ def test_the_cached_path_imports_little(site: Site, settings: IndexSettings, cac
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b"{}", b"[]", b'{"format": 0}', b'{"format": 1, "package": "vllm", "as_of": 1e99, "sdists": []}', b"\xff",
-     b'{"format": 1, "package": "vllm", "as_of": 1, "sdists": [[1]]}'],
+    [b"", b"{}", b"[]", b'{"format": 0}', b'{"format": 2, "package": "vllm", "as_of": 1e99, "dists": []}', b"\xff",
+     b'{"format": 2, "package": "vllm", "as_of": 1, "dists": [[1]]}'],
 )  # fmt: skip
 def test_a_damaged_cache_is_as_none(
     site: Site, settings: IndexSettings, cache: Path, damage: bytes
@@ -157,11 +157,11 @@ def test_names_are_normalized() -> None:
 # -- choosing
 
 
-def sdist(version: str, *, yanked: str | None = None, prerelease: bool = False) -> Sdist:
-    return Sdist(version, f"vllm-{version}.tar.gz", "", DIGEST, None, yanked, prerelease)
+def sdist(version: str, *, yanked: str | None = None, prerelease: bool = False) -> Dist:
+    return Dist(version, f"vllm-{version}.tar.gz", "", DIGEST, None, yanked, prerelease)
 
 
-def known(*sdists: Sdist, complete: bool = True) -> IndexAnswer:
+def known(*sdists: Dist, complete: bool = True) -> IndexAnswer:
     return IndexAnswer("vllm", sdists, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), False, complete)
 
 
@@ -206,3 +206,17 @@ def test_close_matches_and_age_are_told() -> None:
 def test_no_final_release() -> None:
     with pytest.raises(PatchqError, match="neither a pre-release nor yanked"):
         choose(known(sdist("1.0rc1", prerelease=True), sdist("1.0", yanked="")), "latest")
+
+
+def test_wheels_are_listed_and_never_chosen_as_a_release(
+    site: Site, settings: IndexSettings, cache: Path
+) -> None:
+    wheels = ("vllm-1.1-cp38-abi3-manylinux_2_28_aarch64.whl", "vllm-2.0-py3-none-any.whl")
+    site.add_package("vllm", entry("vllm-1.1.tar.gz"), *map(entry, wheels), entry("vllm-1.x.whl"))
+    look_up("vllm", settings, cache)
+    answer = look_up("vllm", settings, cache)
+    assert answer.from_cache
+    assert choose(answer, "latest").filename == "vllm-1.1.tar.gz"
+    assert [each.filename for each in answer.wheels("1.1")] == [wheels[0]]
+    with pytest.raises(PatchqError, match=r"no release 2\.0 with a source archive"):
+        choose(answer, "2.0")

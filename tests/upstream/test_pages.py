@@ -11,7 +11,7 @@ import pytest
 from patchq.errors import PatchqError
 from patchq.upstream import pages
 from patchq.upstream.index import IndexAnswer, look_up
-from patchq.upstream.pages import Sdist
+from patchq.upstream.pages import Dist
 from patchq.upstream.pipconf import IndexSettings
 from tests.upstream.conftest import HTML, JSON, Site, entry, versions
 
@@ -55,7 +55,7 @@ def test_html(site: Site, settings: IndexSettings, cache: Path) -> None:
         <a href="b/some-name-1.2-py3-none-any.whl">wheel</a> <a href="file:///some-name-9.tar.gz">"""
     site.add("/simple/some-name/", page.encode(), kind=HTML)
     one, two, three = look_up("Some_Name", settings, cache).sdists
-    assert one == Sdist("1.0", "some_name-1.0.tar.gz", one.url, DIGEST)
+    assert one == Dist("1.0", "some_name-1.0.tar.gz", one.url, DIGEST)
     assert one.url == f"{site.url}/other/a/some_name-1.0.tar.gz"
     assert (two.version, two.filename) == ("1.1+cpu", "some.name-1.1+cpu.tar.gz")
     assert (two.yanked, three.yanked) == ("it <b> broke", "")
