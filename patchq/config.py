@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any, Literal
 from patchq.errors import PatchqError
 
 DEFAULT_QUEUE = "vllm"
+KEYS = ("name", "series", "github", "github_api", "git", "sources", "topics", "track")
+PULL = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}#[1-9][0-9]{0,9}")
+"""How a pull request is written: OWNER/REPO#N."""
 NOT_QUEUES = frozenset({"dependencies", "decisions"})
 """Names in `upstream/*.toml` that describe something else than a queue."""
 
@@ -45,6 +49,14 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Track:
+    """A pull request ("OWNER/REPO#N") that the queue watches, and why."""
+
+    pr: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class QueueConfig:
     """What `upstream/NAME.toml` says."""
 
@@ -53,6 +65,11 @@ class QueueConfig:
     sources: tuple[Source, ...]
     github: str | None = None
     topics: tuple[str, ...] = ()
+    track: tuple[Track, ...] = ()
+    github_api: str | None = None
+    """Where GitHub's API is, where it is not GitHub's own."""
+    git: str | None = None
+    """Where `github` is for git, where it is not GitHub's own: an address or a path."""
 
 
 def find_project(start: Path) -> Project:
@@ -60,6 +77,8 @@ def find_project(start: Path) -> Project:
 
     Raises PatchqError where there is none.
     """
+    if (around := _around_private(start)) is not None:
+        return around
     for folder in (start, *start.parents):
         dot = folder / ".git"
         if dot.is_dir():
@@ -70,6 +89,24 @@ def find_project(start: Path) -> Project:
         f"{start} is not inside a git repository",
         "run patchq in the repository that keeps the queue, or make one with `git init`",
     )
+
+
+def _around_private(start: Path) -> Project | None:
+    """The project that a folder inside its `.git/patchq/` belongs to.
+
+    A linked worktree's is named by the file `root` in one of the folders on the way.
+    """
+    way: list[Path] = []
+    for folder in (start, *start.parents):
+        way.append(folder)
+        git_dir = folder.parent
+        if folder.name == "patchq" and (git_dir / "HEAD").is_file() and (git_dir / "objects").is_dir():
+            roots = [each / "root" for each in way if (each / "root").is_file()]
+            if not roots:
+                return Project(git_dir.parent, git_dir)
+            told = roots[-1].read_bytes()
+            return Project(Path(os.path.normpath(git_dir / os.fsdecode(told.strip()))), git_dir)
+    return None
 
 
 def _linked_git_dir(dot: Path) -> Path:
@@ -124,11 +161,11 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PatchqError(f"{where} is not valid TOML: {error}", "correct the file") from error
-    unknown = set(data) - {"name", "series", "github", "github_api", "git", "sources", "topics"}
+    unknown = set(data) - set(KEYS)
     if unknown:
         raise PatchqError(
             f"{where} has unknown keys: {', '.join(sorted(unknown))}",
-            "known are name, series, github, github_api, git, sources, topics",
+            f"known are {', '.join(KEYS)}",
         )
     series = _text(data, "series", where, "series")
     parts = Path(series).parts
@@ -142,7 +179,10 @@ def _read_queue(project: Project, name: str) -> QueueConfig:
         series=series,
         sources=_sources(data, where),
         github=_text(data, "github", where, "") or None,
+        github_api=_text(data, "github_api", where, "") or None,
+        git=_text(data, "git", where, "") or None,
         topics=_texts(data, "topics", where),
+        track=_track(data, where),
     )
 
 
@@ -164,6 +204,21 @@ def _sources(data: dict[str, Any], where: Path) -> tuple[Source, ...]:
             f"{where} names no source", 'write [[sources]] with index = "PACKAGE" or git = "URL"'
         )
     return tuple(sources)
+
+
+def _track(data: dict[str, Any], where: Path) -> tuple[Track, ...]:
+    entries = data.get("track", [])
+    tracks: list[Track] = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        match entry:
+            case {"pr": str(pr), **rest} if PULL.fullmatch(pr) and set(rest) <= {"why"}:
+                tracks.append(Track(pr, _text(rest, "why", where, "")))
+            case _:
+                raise PatchqError(
+                    f"{where}: {entry!r} is no pull request to track",
+                    'write [[track]] with pr = "OWNER/REPO#N" and why = "..."',
+                )
+    return tuple(tracks)
 
 
 def _not_a_source(entry: object, where: Path) -> PatchqError:

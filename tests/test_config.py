@@ -73,7 +73,13 @@ def test_all_that_a_queue_may_say(project: Project) -> None:
         '[[sources]]\nindex = "pkg"\n[[sources]]\ngit = "../up"\n',
     )
     assert config.load_queue(project) == QueueConfig(
-        "vllm", "series", (Source("index", "pkg"), Source("git", "../up")), "example/up", ("a", "b")
+        "vllm",
+        "series",
+        (Source("index", "pkg"), Source("git", "../up")),
+        "example/up",
+        ("a", "b"),
+        github_api="https://ghe.example",
+        git="https://ghe.example/up.git",
     )
 
 

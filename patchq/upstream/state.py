@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from patchq.errors import PatchqError
+from patchq.upstream import pulls as records
+from patchq.upstream.pulls import Pull
 from patchq.upstream.releases import Release
 
 SCHEMA = "patchq.state/1"
@@ -16,9 +18,10 @@ SCHEMA = "patchq.state/1"
 
 @dataclass(frozen=True)
 class QueueState:
-    """The base of one queue, what was proved on it, and the facts of each release that it saw.
+    """The base of one queue, what was proved on it, the releases and pull requests that it saw.
 
-    `series` is the digest of the series that gives `runner_tree` on the base.
+    `series` is the digest of the series that gives `runner_tree` on the base. `pulls` are the
+    tracked pull requests by OWNER/REPO#N.
     """
 
     release: str
@@ -27,12 +30,21 @@ class QueueState:
     series: str = ""
     runner_tree: str = ""
     releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pulls: Mapping[str, Pull] = field(default_factory=dict)
 
     def on(self, base: Release, series: str, runner_tree: str) -> QueueState:
         """The state after a sync."""
         facts = {**dict(base.facts), "commit": base.commit, "tree": base.tree}
         releases = {**dict(self.releases), base.name: facts}
-        return QueueState(base.name, base.commit, base.tree, series, runner_tree, releases)
+        return replace(
+            self,
+            release=base.name,
+            commit=base.commit,
+            tree=base.tree,
+            series=series,
+            runner_tree=runner_tree,
+            releases=releases,
+        )
 
     def proved(self, series: str, runner_tree: str) -> QueueState:
         return replace(self, series=series, runner_tree=runner_tree)
@@ -66,6 +78,7 @@ def _queue(entry: dict[str, Any]) -> QueueState:
         series=str(entry.get("series", "")),
         runner_tree=str(entry.get("runner_tree", "")),
         releases={name: dict(facts) for name, facts in entry.get("releases", {}).items()},
+        pulls={key: records.from_json(key, facts) for key, facts in entry.get("pulls", {}).items()},
     )
 
 
@@ -77,11 +90,18 @@ def format(states: Mapping[str, QueueState]) -> bytes:
             "series": state.series,
             "runner_tree": state.runner_tree,
             "releases": {key: dict(value) for key, value in dict(state.releases).items()},
+            **_pulls(state),
         }
         for name, state in states.items()
     }
     document = {"schema": SCHEMA, "queues": queues}
     return (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _pulls(state: QueueState) -> dict[str, Any]:
+    """Left out where none is tracked: older files stay as they are, byte for byte."""
+    pulls = {key: records.to_json(pull) for key, pull in state.pulls.items()}
+    return {"pulls": pulls} if pulls else {}
 
 
 def _damaged(path: Path, why: str) -> PatchqError:
