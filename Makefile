@@ -30,6 +30,7 @@ sync: venv
 	esac; exit $$status
 
 test: lint
+	@$(BIN)/python ci/github-descriptions.py
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: venv-test
@@ -42,6 +43,7 @@ format: venv-test
 	@$(BIN)/ruff check --fix .
 
 coverage: venv-test
+	@$(BIN)/python ci/github-descriptions.py
 	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-report=html $(ARGS)
 
 bench: venv-test

@@ -6,7 +6,11 @@ set -eu
 
 # command:Debian's package:what for
 wanted='quilt:quilt:the independent applier that the carried series is proved with
-patch:patch:what quilt applies patches with'
+patch:patch:what quilt applies patches with
+npm:npm:what brings the descriptions that the test forge is checked against
+groff:groff-base:the formatter that the man page is read with
+zsh:zsh:a shell whose completion is tested
+fish:fish:a shell whose completion is tested'
 if [ "${1:-}" = --bench ]; then
   wanted="$wanted
 stg:stgit:a peer that the benchmarks measure beside patchq"

@@ -107,6 +107,7 @@ def run(clone: Path, *command: str, **environment: str) -> tuple[int, list[str]]
 
 OLD = "exit 1"  # what a Python older than 3.11 answers to the question
 GIT = "echo git version 2.39.5"
+WANTED = ("quilt", "patch", "npm", "groff", "zsh", "fish")
 
 
 def test_no_git(clone: Path) -> None:
@@ -168,7 +169,7 @@ def test_somebody_elses_venv_is_left_alone(clone: Path) -> None:
 def test_missing_system_packages_are_named_one_sentence_each(clone: Path) -> None:
     status, said = run(clone, "ci/install-test-packages.sh")
     assert status == 1
-    assert [line.split(" (")[0] for line in said] == ["quilt is missing", "patch is missing"]
+    assert [line.split(" (")[0] for line in said] == [f"{name} is missing" for name in WANTED]
     status, said = run(clone, "ci/install-test-packages.sh", "--bench")
     assert [line.split(" (")[0] for line in said][-1] == "stg is missing"
 
@@ -176,7 +177,8 @@ def test_missing_system_packages_are_named_one_sentence_each(clone: Path) -> Non
 def test_system_packages_are_installed_where_it_may(clone: Path) -> None:
     (clone / "bin/id").unlink()
     tool(clone, "id", "echo 0")
-    tool(clone, "patch", "exit 0")
+    for name in WANTED[1:]:
+        tool(clone, name, "exit 0")
     tool(clone, "apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{clone}/asked')
     done = subprocess.run(
         [clone / "ci/install-test-packages.sh"],
@@ -193,7 +195,7 @@ def test_system_packages_are_installed_where_it_may(clone: Path) -> None:
 
 
 def test_nothing_is_installed_where_nothing_is_missing(clone: Path) -> None:
-    for name in ("quilt", "patch"):
+    for name in WANTED:
         tool(clone, name, "exit 0")
     tool(clone, "apt-get", "exit 9")
     assert run(clone, "ci/install-test-packages.sh") == (0, [])
