@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from patchq.errors import PatchqError
 
@@ -20,6 +21,12 @@ def show(text: bytes | str) -> str:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def named(paths: Sequence[bytes], most: int = 5) -> str:
+    """`paths` for a sentence: the first few, and how many more."""
+    shown = ", ".join(map(show, paths[:most]))
+    return f"{shown} and {len(paths) - most} more" if len(paths) > most else shown
 
 
 def lossless(text: bytes) -> str:

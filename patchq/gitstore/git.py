@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -137,6 +139,39 @@ def run(
     if done.code not in ok:
         raise GitError(args, done)
     return done
+
+
+@contextmanager
+def stream(
+    args: Sequence[str], *, git_dir: Path, input: bytes, env: Mapping[str, str] | None = None
+) -> Iterator[Iterable[bytes]]:
+    """The lines of `git ARGS` as they come, for output that is larger than memory should hold.
+
+    Raises GitError where git fails.
+    """
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+        asked.write(input)
+        asked.seek(0)
+        try:
+            process = subprocess.Popen(
+                ["git", f"--git-dir={git_dir}", *args],
+                stdin=asked,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=plumbing_env(env),
+            )
+        except FileNotFoundError as error:
+            raise no_git() from error
+        with process:
+            assert process.stdout
+            try:
+                yield process.stdout
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode != 0:
+            said.seek(0)
+            raise GitError(args, Done(process.returncode, b"", said.read(4000)))
 
 
 def no_git() -> PatchqError:

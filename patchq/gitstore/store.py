@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import FastImport
-from patchq.gitstore.git import Done, require_version, run
+from patchq.gitstore.git import Done, require_version, run, stream
 from patchq.gitstore.objects import Objects
 
 PLAIN = ("--no-renames", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
@@ -117,6 +117,10 @@ class Store:
             network=network,
         )
 
+    def stream(self, args: Sequence[str], input: bytes) -> AbstractContextManager[Iterable[bytes]]:
+        """The lines of a plumbing command's output, while it runs."""
+        return stream(args, git_dir=self.path, input=input, env=self._borrowed)
+
     def fast_import(self, *, compression: int = 1) -> FastImport:
         return FastImport(self.path, compression=compression)
 
@@ -170,12 +174,12 @@ class Store:
         args.append("-M" if renames else "--no-renames")
         wanted = [os.fsdecode(path) for path in paths]
         if not wanted:
-            return list(_raw(self.git([*args, old, new]).out))
+            return list(raw_changes(self.git([*args, old, new]).out))
         found: list[Change] = []
         for start in range(0, len(wanted), CHUNK):
             chunk = wanted[start : start + CHUNK]
             done = self.git(["--literal-pathspecs", *args, old, new, "--", *chunk])
-            found.extend(_raw(done.out))
+            found.extend(raw_changes(done.out))
         return found
 
     def hunks(self, old: str, new: str, paths: Iterable[bytes]) -> bytes:
@@ -268,7 +272,7 @@ class Index:
         return self._store.git(["write-tree"], env=self._env).out.decode().strip()
 
 
-def _raw(out: bytes) -> Iterator[Change]:
+def raw_changes(out: bytes) -> Iterator[Change]:
     """Parse `--raw -z`: `:MODE MODE ID ID STATUS NUL PATH NUL [PATH NUL]`."""
     fields = iter(out.split(b"\0"))
     for head in fields:

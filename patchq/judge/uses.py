@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -70,6 +71,7 @@ class _Reader:
         self.module = module
         self.package = module if package else module.rpartition(".")[0]
         self.lines = lines
+        self.sorted = sorted(lines)
         self.world = world
         self.found: list[Use] = []
 
@@ -78,6 +80,8 @@ class _Reader:
             self.visit(node, scopes, owner)
 
     def visit(self, node: ast.AST, scopes: list[Scope], owner: Thing | None) -> None:
+        if not self._reaches(node):
+            return
         if isinstance(node, ast.ClassDef):
             for each in (*node.decorator_list, *node.bases, *node.keywords):
                 self.visit(each, scopes, owner)
@@ -105,6 +109,16 @@ class _Reader:
             if isinstance(node, ast.Call | ast.Attribute | ast.Name):
                 self._use(node, scopes)
             self._children(node, scopes, owner)
+
+    def _reaches(self, node: ast.AST) -> bool:
+        """Whether any wanted line is in it; what has no place of its own may have children."""
+        first = getattr(node, "lineno", None)
+        if first is None:
+            return True
+        for each in getattr(node, "decorator_list", ()):
+            first = min(first, each.lineno)
+        at = bisect_left(self.sorted, first)
+        return at < len(self.sorted) and self.sorted[at] <= (node.end_lineno or first)  # type: ignore[attr-defined]
 
     def _children(self, node: ast.AST, scopes: list[Scope], owner: Thing | None) -> None:
         for child in ast.iter_child_nodes(node):

@@ -7,7 +7,11 @@ where most of the added lines stood upstream as well.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from patchq.judge.model import Conflict, FileSeen, Judgement, Observation, Signal
+from patchq.judge.past import weigh
+from patchq.judge.pulls import updated
 from patchq.paths import show
 
 MOST = 0.8
@@ -40,17 +44,31 @@ def signals(seen: Observation) -> tuple[Signal, ...]:
 
 
 def judge(seen: Observation) -> Judgement:
-    """The verdict on one patch from what was seen of it."""
+    """The verdict on one patch from what was seen of it: trees, then history, then the forge."""
+    return updated(_doubted(weigh(seen, _by_trees(seen))))
+
+
+def _doubted(judgement: Judgement) -> Judgement:
+    """A patch whose own check fails without it does not go unasked."""
+    if judgement.action != "drop" or not any(
+        signal.signal == "check" and signal.says == "needed" for signal in judgement.evidence
+    ):
+        return judgement
+    return replace(judgement, verdict="uncertain", action="ask")
+
+
+def _by_trees(seen: Observation) -> Judgement:
     evidence = signals(seen)
     files = [file for file in seen.files if file.merge != "noop"]
     conflicts = tuple(Conflict(file.path, file.kind) for file in files if file.merge == "conflict")
+    names = {signal.signal for signal in seen.extra}
     said = {signal.says for signal in seen.extra}
     if seen.unit:
         return Judgement("landed-with-changes" if seen.unit_changed else "landed", "drop", evidence)
     if not files:
         return Judgement("needed", "keep", evidence)
     if conflicts:
-        return _conflicting(files, conflicts, evidence)
+        return _conflicting(files, conflicts, evidence, merged="pull-merged" in names)
     if all(_gone_in(file) for file in files):
         if all(_confirmed(file) for file in files) or "landed" in said:
             return Judgement("landed", "drop", evidence)
@@ -66,7 +84,11 @@ def judge(seen: Observation) -> Judgement:
 
 
 def _conflicting(
-    files: list[FileSeen], conflicts: tuple[Conflict, ...], evidence: tuple[Signal, ...]
+    files: list[FileSeen],
+    conflicts: tuple[Conflict, ...],
+    evidence: tuple[Signal, ...],
+    *,
+    merged: bool,
 ) -> Judgement:
     if all(file.kind == "deleted upstream" for file in files if file.merge == "conflict"):
         return Judgement("gone", "ask", evidence, conflicts)
@@ -77,7 +99,7 @@ def _conflicting(
     lines = sum(file.lines for file in files)
     wins = all(file.wins_empty or file.merge != "conflict" for file in files)
     if wins and not left_over and lines:
-        if share >= MOST:
+        if share >= (HALF if merged else MOST):
             return Judgement("landed-with-changes", "drop", evidence)
         if share >= HALF:
             return Judgement("uncertain", "ask", evidence, conflicts)

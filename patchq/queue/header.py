@@ -128,7 +128,7 @@ def parse(text: bytes, where: str) -> tuple[Header, bytes]:
             f"{where} has no `---` line between its text and its diff",
             "add the line, or bring the patch in with `patchq import`",
         ) from None
-    body = b"\n".join(_unescape(line) for line in lines[at:end])
+    body = unescape(b"\n".join(lines[at:end]))
     header = Header(tuple(fields), tidy(body.decode("utf-8", "surrogateescape")))
     return header, b"\n".join(lines[end + 1 :])
 
@@ -141,13 +141,20 @@ def format(header: Header) -> bytes:
     ]
     out.append(b"")
     if header.body:
-        body = header.body.encode("utf-8", "surrogateescape")
-        out += [b"~" + line if _TO_ESCAPE.match(line) else line for line in body.split(b"\n")]
+        out.append(escape(header.body.encode("utf-8", "surrogateescape")))
     return b"\n".join([*out, b"---", b""])
 
 
-def _unescape(line: bytes) -> bytes:
-    return line[1:] if _ESCAPED.match(line) else line
+def escape(body: bytes) -> bytes:
+    """A text that no applier takes for a diff or a mail's header."""
+    lines = body.split(b"\n")
+    return b"\n".join(b"~" + line if _TO_ESCAPE.match(line) else line for line in lines)
+
+
+def unescape(body: bytes) -> bytes:
+    """The text that `escape` was given."""
+    lines = body.split(b"\n")
+    return b"\n".join(line[1:] if _ESCAPED.match(line) else line for line in lines)
 
 
 def person(value: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from email.message import Message
 from patchq.errors import PatchqError
 from patchq.queue import header as headers
 from patchq.queue.header import Header
+from patchq.queue.patch import Patch
 
 _MBOX = re.compile(rb"^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\r?\n", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |diff -|Index: |--- \S|\*\*\* \S)", re.MULTILINE)
@@ -23,9 +24,14 @@ _DIFF = re.compile(rb"^(?:diff --git |diff -|Index: |--- \S|\*\*\* \S)", re.MULT
 _SIGNATURE = re.compile(rb"\n-- \n[^\n +\-\\@][^\n]*\n*\Z")
 _WORD = r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\?="
 _WORDS = re.compile(rf"{_WORD}(?:\s+{_WORD})*")
+_WORD_BYTES = 42
+"""Of text in one encoded word: with its frame it stays below 75 characters."""
 _PREFIX = re.compile(r"^\[PATCH[^\]]*\]\s*")
 _PULL = re.compile(r"https?://[^/\s]+/([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/pull/(\d+)")
 _TRAILER = re.compile(r"^(Patchq-[A-Za-z-]+|Origin|Upstream-Status): (.*)$")
+_OURS = "X-Patchq-Trailers"
+"""In a mail that `mail` wrote: how many of its text's last lines are header fields. The rest of the
+text is escaped as in a patch file."""
 DANGEROUS = ("Patchq-Check", "Patchq-Drop-When")
 """Fields that would become commands or rules: never taken from outside."""
 
@@ -75,7 +81,8 @@ def _mail(data: bytes, where: str) -> Brought:
         ("Date", _decoded(message, "Date")),
         ("Subject", _PREFIX.sub("", _decoded(message, "Subject"))),
     ]
-    body, trailers = _trailers(body)
+    ours = _decoded(message, _OURS)
+    body, trailers = _own_trailers(body, int(ours)) if ours.isdecimal() else _trailers(body)
     return _cleaned([*fields, *trailers], body, diff)
 
 
@@ -166,6 +173,60 @@ def _trailers(body: str) -> tuple[str, list[tuple[str, str]]]:
     found = [match for line in lines[start:] if (match := _TRAILER.match(line))]
     rest = lines[:start] + [line for line in lines[start:] if not _TRAILER.match(line)]
     return "\n".join(rest), [(match[1], match[2]) for match in found]
+
+
+def _own_trailers(body: str, count: int) -> tuple[str, list[tuple[str, str]]]:
+    """The text and the fields as `mail` wrote them."""
+    lines = body.rstrip("\n").split("\n")
+    cut = max(0, len(lines) - count)
+    found = [line.partition(": ") for line in lines[cut:]]
+    text = "\n".join(lines[:cut]).encode("utf-8", "surrogateescape")
+    return headers.unescape(text).decode("utf-8", "surrogateescape"), [
+        (key, value) for key, _, value in found
+    ]
+
+
+def mail(patch: Patch, place: int, count: int) -> bytes:
+    """A patch as a mail of an mbox, for `git am --keep-cr --keep-non-patch` (RFC 5322, 2047).
+
+    Fields that a mail does not have become trailers. It is number `place` of `count`.
+    """
+    header = patch.header
+    known = ("from", "date", "subject")
+    trailers = [f"{key}: {value}" for key, value in header.fields if key.lower() not in known]
+    head = [
+        "From " + "0" * 40 + " Mon Sep 17 00:00:00 2001",
+        f"From: {_encoded(header.get('From') or 'unknown <>')}",
+        f"Date: {header.get('Date') or headers.mail_date(0, '+0000')}",
+        f"Subject: [PATCH {place}/{count}] {_encoded(header.subject)}",
+        "MIME-Version: 1.0",
+        "Content-Type: text/plain; charset=UTF-8",
+        "Content-Transfer-Encoding: 8bit",
+        f"{_OURS}: {len(trailers)}",
+        "",
+    ]
+    text = headers.escape(header.body.encode("utf-8", "surrogateescape"))
+    told = "\n".join(trailers).encode("utf-8", "surrogateescape")
+    parts = [part for part in (text, told) if part]
+    start = "\n".join([*head, ""]).encode("utf-8", "surrogateescape")
+    return start + b"\n\n".join(parts) + b"\n---\n" + patch.diff + b"\n"
+
+
+def _encoded(value: str) -> str:
+    """A header's text: encoded words where it is not plain, or looks like one."""
+    if value.isascii() and "=?" not in value:
+        return value
+    from base64 import b64encode
+
+    name, bracket, address = value.partition(" <") if value.endswith(">") else (value, "", "")
+    chunks: list[bytes] = [b""]
+    for letter in name:
+        data = letter.encode("utf-8", "surrogateescape")
+        if len(chunks[-1]) + len(data) > _WORD_BYTES:
+            chunks.append(b"")
+        chunks[-1] += data
+    words = [f"=?UTF-8?B?{b64encode(chunk).decode()}?=" for chunk in chunks]
+    return "\n ".join(words) + bracket + address
 
 
 def _cleaned(fields: list[tuple[str, str]], body: str, diff: bytes) -> Brought:

@@ -64,6 +64,17 @@ class Series:
         used += [int(found[1]) for file in self.retired if (found := patches.FILE.match(file))]
         return max(used, default=0) + 1
 
+    @property
+    def doubled(self) -> tuple[tuple[Patch, str], ...]:
+        """Patches whose number another one had first, and that one's file."""
+        seen = {int(found[1]): file for file in self.retired if (found := patches.FILE.match(file))}
+        double: list[tuple[Patch, str]] = []
+        for patch in self.all:
+            if seen.get(patch.number, patch.file) != patch.file:
+                double.append((patch, seen[patch.number]))
+            seen.setdefault(patch.number, patch.file)
+        return tuple(double)
+
     def find(self, name: str) -> Patch:
         """The patch called `name` (or its number, or its file name).
 

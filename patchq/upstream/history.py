@@ -116,6 +116,31 @@ class History:
             f"its newest tags are: {near}",
         )
 
+    def commit_of(self, name: str, tree: str) -> str | None:
+        """The commit of the release `name` if its tree is `tree`; contents are not fetched.
+
+        Asked upstream only where the store does not know it yet. Raises PatchqError where upstream
+        cannot be reached and was never.
+        """
+        for known in (True, False):
+            if not known:
+                self._fetch()
+            for candidate in (name, f"v{name}"):
+                found = self._resolve(candidate)
+                if found is not None and self.store.objects.tree_of(found) == tree:
+                    return found
+        return None
+
+    def tags(self) -> list[tuple[str, str]]:
+        """Each tag and its commit, by version."""
+        form = "%(refname:strip=2) %(objectname) %(*objectname)"
+        done = run(
+            ["for-each-ref", "--sort=version:refname", f"--format={form}", "refs/tags"],
+            git_dir=self._git_dir,
+        )
+        lines = (line.split(" ") for line in done.out.decode("utf-8", "replace").splitlines())
+        return [(name, peeled or oid) for name, oid, peeled in lines]
+
     def _made(self, name: str, commit: str) -> Release:
         self._bring_blobs(commit)
         return Release(name, commit, self.store.objects.tree_of(commit))

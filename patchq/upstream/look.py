@@ -37,13 +37,15 @@ def look(
     cache: Path,
     root: Path | None = None,
     offline: bool = False,
+    git: bool = True,
     progress: Progress = SILENT,
 ) -> Seen:
     """What can be seen now of the pull requests `keys` (OWNER/REPO#N).
 
     `known` are all recorded ones. With a token GraphQL is asked; without one REST, for what
     changed since the last look; what neither answers about is looked up by git, which knows heads
-    only (its address may be a path that counts from `root`). Offline nothing is asked: `as_of` is
+    only (its address may be a path that counts from `root`); `git` False forbids that, for it may
+    fetch a whole history. Offline nothing is asked: `as_of` is
     the last look. Whatever is missing is said in `Seen.missing`; only a malformed key or setting
     raises PatchqError.
     """
@@ -63,7 +65,7 @@ def look(
         with replace(client, token=None) as client:
             seen, waiting = _by_rest(client, waiting, known, looks)
             parts.append(seen)
-    if waiting:
+    if waiting and git:
         parts.append(_by_git(config, waiting, cache, root, progress))
     asked = {repo for repo, _ in wanted}
     unseen = {repo for repo, _ in waiting}

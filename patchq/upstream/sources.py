@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from patchq.config import QueueConfig, Source, cache_dir
 from patchq.progress import SILENT, Progress
 from patchq.upstream.releases import Upstream
+
+if TYPE_CHECKING:
+    from patchq.upstream.history import History
 
 
 def open_upstream(
@@ -36,6 +40,13 @@ def open_source(
         return Archives(
             source.value, cache_dir(), offline=offline, refresh=refresh, progress=progress
         )
+    return open_history(source, root, offline=offline, progress=progress)
+
+
+def open_history(
+    source: Source, root: Path, *, offline: bool = False, progress: Progress = SILENT
+) -> History:
+    """A git source, for its history; a relative path counts from `root`."""
     from patchq.upstream.history import History
 
     value = source.value

@@ -224,3 +224,53 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for found in brought:
         header, diff = headers.parse(headers.format(found.header) + found.diff, "it")
         assert (header, diff) == (found.header, found.diff)
+
+
+# Written as mails
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=60)
+FIELDS = st.lists(
+    st.tuples(
+        st.sampled_from(["Origin", "Upstream-Status", "Patchq-Topic", "Patchq-Pr", "Bug", "X-Y"]),
+        TEXTS.map(headers.one_line).filter(bool),
+    ),
+    max_size=4,
+)
+
+
+@given(TEXTS.map(headers.one_line).filter(bool), TEXTS, FIELDS)
+def test_a_mail_reads_back(subject: str, body: str, fields: list[tuple[str, str]]) -> None:
+    who = ("From", "Zoë Straße <x@example.org>")
+    date = ("Date", "Thu, 2 Jan 2025 03:04:05 +0200")
+    header = headers.make([who, date, ("Subject", subject), *fields], body)
+    made = patches.make(3, "it", header, DIFF)
+    (found,) = mail.read(mail.mail(made, 1, 1), "it")
+    pulls = [("Patchq-Pr", pull) for pull in mail._pulls(list(header.fields), header.body)]
+    known = {value.partition(" ")[0] for value in header.all("Patchq-Pr")}
+    wanted = [*header.fields, *(pull for pull in pulls if pull[1] not in known)]
+    assert found.header == headers.make(wanted, header.body)
+    assert (found.name, found.left_out) == ("it", ())
+    assert found.diff.rstrip(b"\n") == DIFF.rstrip(b"\n")
+
+
+def test_an_mbox_of_mails() -> None:
+    many = [
+        patches.make(
+            n, f"p{n}", headers.make([("Subject", f"[x][PATCH] {n}")], "From x\n---"), DIFF
+        )
+        for n in (1, 2, 3)
+    ]
+    data = b"".join(mail.mail(patch, n, 3) for n, patch in enumerate(many, 1))
+    found = mail.read(data, "it")
+    assert [each.name for each in found] == ["p1", "p2", "p3"]
+    assert [each.header.subject for each in found] == [f"[x][PATCH] {n}" for n in (1, 2, 3)]
+    assert {each.header.body for each in found} == {"From x\n---"}
+    assert all(len(line) < 998 for line in data.split(b"\n"))
+
+
+def test_what_is_dangerous_is_not_read_back() -> None:
+    header = headers.make([("Subject", "x"), ("Patchq-Check", "rm"), ("Patchq-Drop-When", "y")], "")
+    (found,) = mail.read(mail.mail(patches.make(1, "x", header, DIFF), 1, 1), "it")
+    assert found.header.checks == ()
+    assert found.left_out == ("Patchq-Drop-When: y", "Patchq-Check: rm")

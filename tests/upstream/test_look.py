@@ -166,6 +166,15 @@ def test_nothing_is_reached(forge: Forge, repo: Repo, tracked: Tracked) -> None:
     assert tracked.pulls == before
 
 
+def test_git_may_be_forbidden(forge: Forge, repo: Repo, tracked: Tracked) -> None:  # noqa: F811
+    """A sync must not fetch the whole history of vLLM because the 60 requests are spent."""
+    key = repo.pull("One").key
+    forge.limits[None] = 0
+    seen = tracked.look(key, git=False)
+    assert not seen.pulls and len(seen.missing) == 1
+    assert not [each for each in forge.asked if each.path.endswith("git-upload-pack")]
+
+
 @pytest.mark.usefixtures("with_token")
 def test_offline_says_how_old_it_is(forge: Forge, repo: Repo, tracked: Tracked) -> None:  # noqa: F811
     keys = [repo.pull("One").key]
