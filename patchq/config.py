@@ -13,7 +13,9 @@ from patchq.errors import PatchqError
 
 DEFAULT_QUEUE = "vllm"
 KEYS = ("name", "series", "github", "github_api", "git", "sources", "topics", "track")
-PULL = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}#[1-9][0-9]{0,9}")
+PULL = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9_.-]{1,100}#[1-9][0-9]{0,8}"
+)
 """How a pull request is written: OWNER/REPO#N."""
 NOT_QUEUES = frozenset({"dependencies", "decisions"})
 """Names in `upstream/*.toml` that describe something else than a queue."""
@@ -100,7 +102,11 @@ def _around_private(start: Path) -> Project | None:
     for folder in (start, *start.parents):
         way.append(folder)
         git_dir = folder.parent
-        if folder.name == "patchq" and (git_dir / "HEAD").is_file() and (git_dir / "objects").is_dir():
+        if (
+            folder.name == "patchq"
+            and (git_dir / "HEAD").is_file()
+            and (git_dir / "objects").is_dir()
+        ):
             roots = [each / "root" for each in way if (each / "root").is_file()]
             if not roots:
                 return Project(git_dir.parent, git_dir)
@@ -211,8 +217,10 @@ def _track(data: dict[str, Any], where: Path) -> tuple[Track, ...]:
     tracks: list[Track] = []
     for entry in entries if isinstance(entries, list) else [entries]:
         match entry:
-            case {"pr": str(pr), **rest} if PULL.fullmatch(pr) and set(rest) <= {"why"}:
-                tracks.append(Track(pr, _text(rest, "why", where, "")))
+            case {"pr": str(pr), "why": str(why)} if PULL.fullmatch(pr) and len(entry) == 2:
+                tracks.append(Track(pr, why))
+            case {"pr": str(pr)} if PULL.fullmatch(pr) and len(entry) == 1:
+                tracks.append(Track(pr))
             case _:
                 raise PatchqError(
                     f"{where}: {entry!r} is no pull request to track",

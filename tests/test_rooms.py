@@ -23,6 +23,7 @@ HOUSE = (
     {"nightly"},
     {"release"},
     {"doctor", "smoke"},
+    {"work"},
     {"carry", "build"},
     {"judge"},
     {"upstream", "cluster"},
@@ -168,9 +169,15 @@ RULES = (
         "import sys as system\nsystem.stderr.write('x')",
     ),
     Rule(
-        "only gitstore starts programs, but for pip's question, a patch's checks, and quilt",
+        "only gitstore starts programs, but for pip, a patch's checks, quilt and the editor",
         imports("subprocess", "multiprocessing.popen_fork", "pty"),
-        ("gitstore/", "upstream/pipconf.py", "carry/checks.py", "carry/quilt.py"),
+        (
+            "gitstore/",
+            "upstream/pipconf.py",
+            "carry/checks.py",
+            "carry/quilt.py",
+            "work/editor.py",
+        ),
         "def late():\n    from subprocess import run",
     ),
     Rule(
@@ -198,9 +205,9 @@ RULES = (
         "from os import system as go\ngo('ls')",
     ),
     Rule(
-        "only upstream downloads",
+        "only upstream and the forge's client go out",
         imports("requests", "urllib3", "urllib.request", "http.client", "ftplib"),
-        ("upstream/",),
+        ("upstream/", "forge/client.py"),
         "from urllib import request",
     ),
     Rule("only forge talks to GitHub", imports("github"), ("forge/",), "import github.Repository"),

@@ -1,49 +1,50 @@
-"""Bring patches in: from files, quilt folders and commit ranges, on top of the series."""
+"""Bring patches in: from files, quilt folders and branches, on top of the series."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
-from patchq.carry import journal, plan
+from patchq.carry import branch, groups, journal, plan
 from patchq.carry.canonical import applied
+from patchq.carry.groups import Group, Wanted
+from patchq.carry.incoming import Source, from_files, from_quilt
 from patchq.carry.prove import apply_check
+from patchq.carry.regroup import Picked, regrouped
 from patchq.carry.report import Check, Proof
 from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.errors import PatchqError, ProofFailed
-from patchq.gitstore.git import run
 from patchq.gitstore.store import Index, Store
 from patchq.paths import show
 from patchq.progress import SILENT, Progress
 from patchq.queue import diff as diffs
-from patchq.queue import mail
 from patchq.queue import patch as patches
-from patchq.queue.mail import Brought
+from patchq.queue.header import Header
 from patchq.queue.patch import Patch
 from patchq.queue.series import Series
-from patchq.upstream.history import local_git_dir
+from patchq.upstream.releases import Release
 
 
 @dataclass(frozen=True)
-class Source:
-    """One patch to bring in, how to call it in messages, and the -p levels to try.
+class How:
+    """Which commits become one patch: by "topic", the whole "branch", or as listed.
 
-    `three_way`: the contents it was made on are at hand (a commit's are), so it may be merged.
+    `name` is for a single patch.
     """
 
-    brought: Brought
-    label: str
-    levels: tuple[int, ...] = (1, 0)
-    three_way: bool = False
+    by: str = ""
+    wanted: tuple[Wanted, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The new patches, what was not taken from their headers, and the tree with them."""
+    """The new patches, what was not taken from their headers, and the tree with them.
+
+    `commits` names for each patch what it was made of.
+    """
 
     queue: str
     patches: tuple[Patch, ...]
@@ -53,100 +54,7 @@ class ImportReport:
     entry: int | None
     recovered: str | None = None
     dry_run: bool = False
-
-
-def from_files(paths: Sequence[Path]) -> list[Source]:
-    """Patch files and mboxes.
-
-    Raises PatchqError for a file that cannot be read or holds no diff.
-    """
-    sources: list[Source] = []
-    for path in paths:
-        found = mail.read(_read(path), path.name)
-        sources += [Source(_named(each, path.stem, len(found)), path.name) for each in found]
-    return sources
-
-
-def _named(brought: Brought, stem: str, count: int) -> Brought:
-    """A single nameless patch is called like its file."""
-    if brought.name or count > 1:
-        return brought
-    plain = re.sub(r"^\d+[-_.]", "", stem)
-    return Brought(brought.header, brought.diff, patches.slug(plain), brought.left_out)
-
-
-def from_quilt(folder: Path) -> list[Source]:
-    """A quilt directory: the patches that its `series` file names, with their -p options."""
-    listed = _read(folder / "series").decode("utf-8", "surrogateescape")
-    sources: list[Source] = []
-    for number, raw in enumerate(listed.splitlines(), 1):
-        line = raw.partition("#")[0].split()
-        if not line:
-            continue
-        path = folder / line[0]
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise PatchqError(
-                f"{folder}/series:{number} names {show(line[0])}, outside the folder",
-                "correct the series file",
-            )
-        found = re.fullmatch(r"-p(?:(\d+)|ab)", line[1]) if len(line) > 1 else None
-        levels = (int(found[1]),) if found and found[1] else (1,)
-        (brought,) = mail.read(_read(path), path.name)[:1]
-        sources.append(Source(_named(brought, path.stem, 1), path.name, levels))
-    return sources
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PatchqError(
-            f"{path} cannot be read: {error.strerror}", "name an existing file or folder"
-        ) from error
-
-
-def borrowing(store: Store, repository: str) -> Store:
-    """`store` with the objects of the repository at a path readable. The caller closes it."""
-    git_dir = local_git_dir(repository)
-    if git_dir is None:
-        raise PatchqError(
-            f"{repository} is not a path", "clone the repository and give the clone's path"
-        )
-    return Store(store.path, borrow=git_dir)
-
-
-def from_git(repository: str, commits: str, store: Store) -> list[Source]:
-    """One patch per commit of `commits` ("A..B", first parents, oldest first).
-
-    A merge becomes one patch: what it brought to its first parent. `store` reads the
-    repository's objects. Raises PatchqError where the range names nothing.
-    """
-    if ".." not in commits or commits.startswith("-"):
-        raise PatchqError(f"{commits!r} is not a range of commits", "write it as A..B")
-    done = run(
-        ["rev-list", "--first-parent", "--reverse", "--parents", "--end-of-options", commits],
-        git_dir=local_git_dir(repository),
-        ok=(0, 128),
-    )
-    if done.code != 0:
-        raise PatchqError(
-            f"{repository} has no range {commits!r}: {done.why}", "name two commits as A..B"
-        )
-    lines = [line.split() for line in done.out.decode().splitlines()]
-    if not lines:
-        raise PatchqError(f"{commits!r} holds no commits", "is it the wrong way round?")
-    pairs = []
-    for commit, *parents in lines:
-        if not parents:
-            raise PatchqError(f"{commit[:12]} has no parent", "start the range behind it")
-        trees = [store.objects.tree_of(name) for name in (parents[0], commit)]
-        pairs.append((trees[0], trees[1]))
-    diffs = store.diff_texts(pairs)
-    objects = [data for _, _, data in store.objects.read_many(line[0] for line in lines)]
-    return [
-        Source(mail.from_commit(data, diff), line[0][:12], (1,), three_way=True)
-        for line, data, diff in zip(lines, objects, diffs, strict=True)
-    ]
+    commits: tuple[tuple[str, ...], ...] = ()
 
 
 def bring(
@@ -156,27 +64,36 @@ def bring(
     quilt: Path | None = None,
     git: str | None = None,
     commits: str = "",
+    how: How | None = None,
     dry_run: bool = False,
     progress: Progress = SILENT,
 ) -> ImportReport:
     """Append patches to the series, in canonical form on its top. The caller holds the lock.
 
-    Raises PatchqError where one does not apply (exact context, no fuzz); nothing is changed then.
+    Raises PatchqError where one does not apply (exact context, no fuzz), or where commits that are
+    to be one patch cannot be put together; nothing is changed then.
     """
+    how = how or How()
     with upstream_of(queue, progress=progress) as upstream, ExitStack() as stack:
         base = base_of(queue, upstream)
+        below = applied(upstream.store, base, queue.series.applied, progress)
         store = upstream.store
         if git is not None:
-            store = stack.enter_context(borrowing(store, git))
-            sources = from_git(git, commits, store)
+            store = stack.enter_context(Store(store.path, borrow=branch.git_dir_of(git)))
+            picked = _commits(store, branch.find(git, commits, base), below.tree, how, progress)
         else:
             sources = from_quilt(quilt) if quilt is not None else from_files(files)
-        top = applied(upstream.store, base, queue.series.applied, progress).tree
-        made = _append(store, top, queue.series, sources, base.tree, progress)
+            trees = _pick(store, below.tree, sources, progress)
+            single = tuple(Group((place,)) for place in range(len(sources)))
+            picked = Picked(tuple(sources), trees, single, tuple(range(len(sources))))
+        picked, texts = regrouped(store, below, picked)
+        made = _made(queue, store, base, picked, texts, how.name)
         after = queue.series.append(made)
         # Not in the borrowing store: what it borrows is gone tomorrow.
         with upstream.store.index(base.tree) as index:
             tree = _tree(index, after)
+        if tree != picked.trees[-1]:
+            raise ProofFailed("the patches give another tree than their sources", "report it")
         check = apply_check(upstream.store, base.tree, after.applied, tree)
         if not check.ok:
             raise ProofFailed(f"the imported series does not hold: {check.detail}", "report it")
@@ -187,9 +104,11 @@ def bring(
         if not dry_run:
             count = f"{len(made)} patch" + ("es" if len(made) != 1 else "")
             entry = journal.record(queue.project, "import", count, changes)
+    members = [[picked.sources[place] for place in group.members] for group in picked.groups]
     left_out = tuple(
         (patch.name, field)
-        for patch, source in zip(made, sources, strict=True)
+        for patch, of in zip(made, members, strict=True)
+        for source in of
         for field in source.brought.left_out
     )
     return ImportReport(
@@ -200,7 +119,84 @@ def bring(
         Proof((Check(check.name, check.ok, check.detail),)),
         entry.id if entry else None,
         dry_run=dry_run,
+        commits=tuple(tuple(source.label for source in of) for of in members),
     )
+
+
+def _commits(store: Store, of: branch.Range, top: str, how: How, progress: Progress) -> Picked:
+    """A branch on top of the series: it gives what the whole branch gives there."""
+    sources = branch.sources(store, of, progress)
+    if how.by == "branch":
+        sources = [branch.whole(store, of, sources)]
+    trees = _pick(store, top, sources, progress)
+    goal = branch.expected(store, of, top)
+    if goal is not None and goal != trees[-1]:
+        if not of.contains:
+            raise PatchqError(
+                f"the commits of {show(of.name)} one by one give another tree than all at once",
+                "name the range as A..B, or take it as one patch with --group-by branch",
+            )
+        sources.append(branch.settled(store, of, trees[-1], goal))
+        trees = (*trees, goal)
+    ids = [source.commit for source in sources]
+    subjects = [source.brought.header.subject for source in sources]
+    found = groups.grouped(ids, subjects, by_topic=how.by == "topic", wanted=how.wanted)
+    return Picked(tuple(sources), trees, found, tuple(groups.targets(ids, subjects)))
+
+
+def _pick(store: Store, top: str, sources: Sequence[Source], progress: Progress) -> tuple[str, ...]:
+    trees = [top]
+    with store.index(top) as index:
+        for place, source in enumerate(sources):
+            progress.step("importing", place, len(sources), "patches")
+            trees.append(_apply(index, source, trees[-1]))
+    return tuple(trees)
+
+
+def _made(
+    queue: Queue,
+    store: Store,
+    base: Release,
+    picked: Picked,
+    texts: Sequence[bytes],
+    name: str,
+) -> list[Patch]:
+    """One patch for each group, numbered and named."""
+    if name and len(picked.groups) != 1:
+        raise PatchqError(
+            f"--name {show(name)} is for one patch, and {len(picked.groups)} come in",
+            "group them, or `patchq rename` them later",
+        )
+    series = queue.series
+    made: list[Patch] = []
+    taken = set(series.names)
+    number = series.next_number
+    for group, diff in zip(picked.groups, texts, strict=True):
+        brought = [source.brought for source in picked.sources]
+        header = groups.header(group, brought, picked.mends)
+        own = brought[group.members[0]].name if len(group.members) == 1 else ""
+        chosen = name or group.name
+        found = _name(chosen, own or group.topic, header, taken)
+        taken.add(found)
+        text = diff or patches.empty_diff(_any_file(store, base.tree))
+        patch = patches.make(number, found, header, text)
+        # Reading it refuses what a series cannot hold: submodules, paths that leave the tree.
+        assert patch.files is not None, patch.file
+        made.append(patch)
+        number += 1
+    return made
+
+
+def _name(chosen: str, own: str, header: Header, taken: set[str]) -> str:
+    """The name that was asked for, its own, or one made of the subject."""
+    wanted = chosen or own
+    free = bool(wanted) and wanted not in taken and patches.FILE.match(f"0000-{wanted}.patch")
+    if chosen and not free:
+        raise PatchqError(
+            f"{show(chosen)!r} is in use, or cannot be a patch's name",
+            f"choose another one, say {patches.slug(chosen, taken)}",
+        )
+    return wanted if free else patches.slug(wanted or header.subject, taken)
 
 
 def _tree(index: Index, series: Series) -> str:
@@ -212,37 +208,6 @@ def _tree(index: Index, series: Series) -> str:
                 "report this as a bug",
             )
     return index.write()
-
-
-def _append(
-    store: Store,
-    top: str,
-    series: Series,
-    sources: Sequence[Source],
-    base: str,
-    progress: Progress,
-) -> list[Patch]:
-    trees = [top]
-    with store.index(top) as index:
-        for place, source in enumerate(sources):
-            progress.step("importing", place, len(sources), "patches")
-            trees.append(_apply(index, source, trees[-1]))
-    diffs = store.diff_texts(list(pairwise(trees)))
-    made: list[Patch] = []
-    taken = set(series.names)
-    number = series.next_number
-    for source, diff in zip(sources, diffs, strict=True):
-        wanted = source.brought.name
-        free = bool(wanted) and wanted not in taken and patches.FILE.match(f"0000-{wanted}.patch")
-        name = wanted if free else patches.slug(wanted or source.brought.header.subject, taken)
-        taken.add(name)
-        text = diff or patches.empty_diff(_any_file(store, base))
-        patch = patches.make(number, name, source.brought.header, text)
-        # Reading it refuses what a series cannot hold: submodules, paths that leave the tree.
-        assert patch.files is not None, patch.file
-        made.append(patch)
-        number += 1
-    return made
 
 
 def _apply(index: Index, source: Source, before: str) -> str:
@@ -262,10 +227,11 @@ def _apply(index: Index, source: Source, before: str) -> str:
         done = index.apply_bytes(diff, options=["-p1", "--3way"])
         if done.code == 0:
             return index.write()
+    again = ", or take the branch as one patch with --group-by branch" if source.commit else ""
     raise PatchqError(
         f"{source.label} ({show(source.brought.header.subject)}) does not apply on top of the"
         f" series: {show(why)}",
-        "nothing was imported; import it on the base it was made for, then `patchq sync`",
+        f"nothing was imported; import it on the base it was made for, then `patchq sync`{again}",
     )
 
 

@@ -6,10 +6,12 @@ git applies them (exact context, no fuzz) and says what the change was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from patchq.carry.fold import Carry, Decision, Release, fold
+from patchq.carry.answers import Decision
+from patchq.carry.fold import Carry, Knowing, Release, fold
+from patchq.carry.resolutions import Resolutions
 from patchq.carry.tracks import Misfit
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
@@ -45,16 +47,11 @@ def canonical(store: Store, base: str, series: Sequence[Patch]) -> tuple[Patch, 
     )
 
 
-def fold_any(
-    store: Store,
-    old: Release,
-    new: Release,
-    series: Sequence[Patch],
-    *,
-    decisions: dict[str, Decision] | None = None,
-    progress: Progress = SILENT,
-) -> Carry:
-    """`fold`, for patches in any form that git can read."""
+def readable(store: Store, base: str, series: Sequence[Patch]) -> tuple[Patch, ...]:
+    """`series` with diffs that can be taken apart: as they are, else in canonical form.
+
+    Raises PatchqError for a diff that is not whole, is none, or does not apply.
+    """
     ready = tuple(series)
     for patch in ready:
         diffs.require_whole(patch.diff, patch.file)
@@ -64,12 +61,42 @@ def fold_any(
                 "restore the file (git knows it), or take it out of the series",
             )
     if any(patch.files is None for patch in ready):
-        ready = canonical(store, old.tree, ready)
+        return canonical(store, base, ready)
+    return ready
+
+
+def fold_any(
+    store: Store,
+    old: Release,
+    new: Release,
+    series: Sequence[Patch],
+    *,
+    decisions: Mapping[str, Decision] | None = None,
+    held: Mapping[str, str] | None = None,
+    resolutions: Resolutions | None = None,
+    knowing: Knowing | None = None,
+    progress: Progress = SILENT,
+) -> Carry:
+    """`fold`, for patches in any form that git can read."""
+    ready = readable(store, old.tree, series)
+
+    def go(patches: tuple[Patch, ...]) -> Carry:
+        return fold(
+            store,
+            old,
+            new,
+            patches,
+            decisions=decisions,
+            held=held,
+            resolutions=resolutions,
+            knowing=knowing,
+            progress=progress,
+        )
+
     try:
-        return fold(store, old, new, ready, decisions=decisions, progress=progress)
+        return go(ready)
     except Misfit:
-        ready = canonical(store, old.tree, ready)
-        return fold(store, old, new, ready, decisions=decisions, progress=progress)
+        return go(canonical(store, old.tree, ready))
 
 
 def exported(store: Store, carry: Carry) -> dict[str, Patch]:

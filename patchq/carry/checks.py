@@ -56,6 +56,27 @@ def runner(
     return run
 
 
+def without(
+    project: Project, series_folder: str, progress: Progress = SILENT
+) -> Callable[[Store, str, Patch], list[Check]]:
+    """Runs the checks of one patch in a tree without it; those that may not run are left out.
+
+    For what upstream has of it: a check that passes there is evidence that the patch can go.
+    """
+
+    def run(store: Store, tree: str, patch: Patch) -> list[Check]:
+        trusted = _trusted(project, series_folder, [patch]) if patch.header.checks else frozenset()
+        lines = [line for line in patch.header.checks if (patch.name, line) in trusted]
+        if not lines:
+            return []
+        with tempfile.TemporaryDirectory(prefix="patchq-tree-") as folder:
+            progress.step(f"running the checks of {patch.name} without it")
+            check_out(store, tree, Path(folder))
+            return [_run(patch, line, Path(folder)) for line in lines]
+
+    return run
+
+
 def confirm(project: Project, series: Sequence[Patch]) -> list[tuple[str, str]]:
     """Remember every check of `series` as one that may run here; the (name, line) pairs."""
     pairs = [(patch.name, line) for patch in series for line in patch.header.checks]

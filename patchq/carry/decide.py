@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import patchq.carry.decisions as decisions
-from patchq.carry import journal
-from patchq.carry.canonical import fold_any, side
-from patchq.carry.fold import evidence_id
+from patchq.carry import journal, session
+from patchq.carry.report import SyncReport
+from patchq.carry.resume import answer, decided, resume
+from patchq.carry.step import carried
 from patchq.carry.workspace import Queue, base_of, upstream_of
-from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)
 class DecideReport:
+    """An answer that was taken; in a session, what came of going on with it (`sync`)."""
+
     queue: str
     name: str
     answer: str
@@ -22,59 +24,53 @@ class DecideReport:
     onto: str
     evidence: str
     entry: int | None
+    sync: SyncReport | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return self.sync.exit_code if self.sync else 0
 
 
 def decide(
     queue: Queue,
     name: str,
-    answer: str,
+    word: str,
     why: str,
     *,
     onto: str = "latest",
     offline: bool = False,
     progress: Progress = SILENT,
 ) -> DecideReport:
-    """Record `answer` ("keep" or "drop") for the patch `name`. The caller holds the lock.
+    """Take the answer `word` ("keep" or "drop") for the patch `name`. The caller holds the lock.
 
+    In a session it is the session's, which goes on with it; else it is recorded for the next sync.
     Raises PatchqError where the sync onto that release asks nothing about the patch, or where
     keeping it means to resolve a conflict first.
     """
     patch = queue.series.find(name)
+    label = queue.config.name
+    now = session.find(queue.project, label)
     with upstream_of(queue, offline=offline, progress=progress) as upstream:
+        if now is not None and onto in ("latest", now.onto):
+            work = resume(queue, upstream, now, progress)
+            decision, report = answer(work, patch.name, word, why)
+            evidence = decision.evidence
+            return DecideReport(
+                label, patch.name, word, why, now.onto, evidence, report.entry, report
+            )
         target = upstream.release(upstream.latest() if onto == "latest" else onto)
         base = base_of(queue, upstream)
-        answers = decisions.read(queue.project, queue.config.name)
-        answers.pop(patch.name, None)
-        carry = fold_any(
-            upstream.store,
-            side(base),
-            side(target),
-            queue.series.applied,
-            decisions=answers,
-            progress=progress,
-        )
-    judgement = next((each.judgement for each in carry.asks if each.patch.name == patch.name), None)
-    if judgement is None:
-        raise PatchqError(
-            f"nothing is asked about {patch.name} on {target.name}",
-            "see `patchq sync --dry-run`; name the release with --onto",
-        )
-    if answer == "keep" and judgement.conflicts:
-        raise PatchqError(
-            f"{patch.name} conflicts on {target.name}: it cannot be kept as it is",
-            "rewrite it for that release, or drop it",
-        )
-    evidence = evidence_id(judgement)
-    changes = decisions.answered(
-        queue.project, queue.config.name, patch.name, answer, why, evidence
-    )
-    entry = journal.record(queue.project, "decide", f"{answer} {patch.name}: {why}", changes)
+        store = upstream.store
+        carry = carried(queue, base, target, store, progress, but=patch.name, offline=offline)
+    decision = decided(carry, patch, target.name, word, why)
+    changes = decisions.all_answered(queue.project, label, {patch.name: decision})
+    entry = journal.record(queue.project, "decide", f"{word} {patch.name}: {why}", changes)
     return DecideReport(
-        queue.config.name,
+        label,
         patch.name,
-        answer,
+        word,
         why,
         target.name,
-        evidence,
+        decision.evidence,
         entry.id if entry else None,
     )

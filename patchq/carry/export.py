@@ -1,15 +1,18 @@
-"""`patchq export`: the queue as a branch, one commit a patch on the base."""
+"""`patchq export`: the queue as a branch, one commit a patch on the base, or as an mbox."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.carry.canonical import applied
+from patchq.carry.exchange import explained
 from patchq.carry.workspace import Queue, base_of, upstream_of
 from patchq.errors import PatchqError
 from patchq.gitstore.git import run
 from patchq.progress import SILENT, Progress
+from patchq.queue import mail
 from patchq.upstream.history import local_git_dir
 
 
@@ -22,6 +25,33 @@ class ExportReport:
     commit: str
     tree: str
     patches: int
+
+
+@dataclass(frozen=True)
+class MboxReport:
+    queue: str
+    file: str
+    base: str
+    patches: int
+
+
+def export_mbox(queue: Queue, file: Path, *, force: bool = False) -> MboxReport:
+    """Write the applied patches to `file`, for `git am --keep-cr --keep-non-patch` on the base.
+
+    Raises PatchqError where the file is there already (without `force`) or cannot be written.
+    """
+    if file.exists() and not force:
+        raise PatchqError(f"{file} is there already", "choose another name, or replace it: --force")
+    series = queue.series.applied
+    mails = [mail.mail(patch, place, len(series)) for place, patch in enumerate(series, 1)]
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    with explained("nothing was exported"):
+        try:
+            beside.write_bytes(b"".join(mails))
+            beside.replace(file)
+        finally:
+            beside.unlink(missing_ok=True)
+    return MboxReport(queue.config.name, str(file), queue.state.release, len(series))
 
 
 def export(

@@ -6,23 +6,30 @@ so that patches that build on it are not blamed for it, and every problem shows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from patchq.carry.answers import Decision, answered, hold, resolved
+from patchq.carry.clash import Clash, Key, clashes, key_of
+from patchq.carry.moves import yielding
+from patchq.carry.resolutions import Resolution, Resolutions, bond, resolve
 from patchq.carry.tracks import Tracks
 from patchq.carry.units import find_unit
-from patchq.gitstore.fastimport import Ident
+from patchq.gitstore.fastimport import Ident, Write
 from patchq.gitstore.store import Store
 from patchq.judge.model import (
     CarryWord,
     FileSeen,
     Judgement,
+    Known,
     Observation,
-    Signal,
 )
 from patchq.judge.verdict import judge
 from patchq.progress import SILENT, Progress
 from patchq.queue.patch import Patch
+
+Knowing = Callable[[Sequence[Patch]], Mapping[str, Known]]
+"""Says of canonical patches what is known besides the trees, by name."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +42,26 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A person's answer for one patch, and the evidence that it was given on."""
+class Stop:
+    """A patch that asks: its conflicts, and what it writes where there are none.
 
-    answer: str
-    why: str
-    evidence: str
+    `keys` are those of all its paths, `bound` is what edits beside its conflicts are bound to;
+    `parent` is the commit (or the fold's mark) before it.
+    """
+
+    clashes: tuple[Clash, ...]
+    writes: tuple[Write, ...] = field(repr=False)
+    keys: tuple[Key, ...]
+    bound: str
+    parent: str | int
 
 
 @dataclass(frozen=True)
 class Carried:
     """What became of one patch. `tree` is the new side after it.
 
-    `moved` gives the new name of each of its files that upstream moved, `marked` the texts with
-    conflict markers.
+    `moved` gives the new name of each of its files that upstream moved, `used` the recorded
+    resolutions that it was carried with, `stop` what is to be resolved.
     """
 
     patch: Patch
@@ -58,18 +71,25 @@ class Carried:
     tree: str
     commit: str | None = None
     moved: Mapping[bytes, bytes] = field(default_factory=dict)
-    marked: Mapping[bytes, bytes] = field(default_factory=dict, repr=False)
+    used: tuple[Resolution, ...] = ()
+    stop: Stop | None = None
+    upstream: str = ""
 
 
 @dataclass(frozen=True)
 class Carry:
-    """The whole series on the new release. `tree` holds the kept patches."""
+    """The whole series on the new release. `tree` holds the kept patches.
+
+    `history`: why upstream's history was not read, "" where it was, None where there is none.
+    """
 
     old: Release
     new: Release
     patches: tuple[Carried, ...]
     tree: str
     commit: str
+    history: str | None = None
+    unseen: tuple[str, ...] = ()
 
     @property
     def asks(self) -> tuple[Carried, ...]:
@@ -83,7 +103,8 @@ class _Step:
     judgement: Judgement
     mark: int | None
     moved: Mapping[bytes, bytes]
-    marked: Mapping[bytes, bytes]
+    used: tuple[Resolution, ...]
+    stop: Stop | None
 
 
 def fold(
@@ -93,12 +114,18 @@ def fold(
     patches: tuple[Patch, ...],
     *,
     decisions: Mapping[str, Decision] | None = None,
+    held: Mapping[str, str] | None = None,
+    resolutions: Resolutions | None = None,
+    knowing: Knowing | None = None,
     progress: Progress = SILENT,
 ) -> Carry:
     """Carry `patches` (canonical diffs on `old`) onto `new`.
 
+    `knowing` says what is known of each patch besides the trees.
+    Patches in `held` (and why) stand on `old` only; `resolutions` answer conflicts that they know.
     Raises PatchqError where a patch does not apply to its own base.
     """
+    known = knowing(patches) if knowing else {}
     tracks = Tracks(store, old, new, patches)
     steps: list[_Step] = []
     parent: str | int = new.commit
@@ -108,7 +135,10 @@ def fold(
             progress.step("carrying", place, len(patches), "patches")
             labels = (new.name, f"{patch.file} before", patch.file)
             merges = tracks.merge(patch, labels)
-            seen = units.get(patch.name) or Observation(tuple(m.seen for m in merges))
+            its = known.get(patch.name, Known())
+            seen = units.get(patch.name) or Observation(
+                tuple(m.seen for m in merges), extra=its.signals, past=its.past
+            )
             verdict = judge(seen)
             if seen.unit == () and _in_question(seen, verdict):
                 unit = find_unit(store, tracks, patches, place)
@@ -116,20 +146,35 @@ def fold(
                     for name in unit.unit:
                         units[name] = unit
                     verdict = judge(replace(unit, files=seen.files))
-            verdict = _answered(verdict, (decisions or {}).get(patch.name))
+            verdict = answered(verdict, (decisions or {}).get(patch.name))
+            used: tuple[Resolution, ...] = ()
+            if patch.name in (held or {}):
+                verdict = hold(verdict, (held or {})[patch.name])
+            merges = yielding(merges, verdict.yields)
+            asked = tuple(map(key_of, merges)) if verdict.action == "ask" else ()
+            bound = bond(merges) if asked else ""
+            if asked and resolutions:
+                merges, used = resolve(resolutions, patch.name, merges, tracks.at)
+                verdict = resolved(verdict, merges, used)
+            found = clashes(merges)
             writes = tracks.commit(merges, keep=verdict.action in ("keep", "shrink", "ask"))
-            mark = None
+            mark, stop = None, None
+            if verdict.action == "ask":
+                torn = {clash.new_path for clash in found}
+                clean = tuple(write for write in writes if write.path not in torn)
+                stop = Stop(found, clean, asked, bound, parent)
             if verdict.action in ("keep", "shrink", "ask"):
                 mark = importer.commit(message(patch), ident(patch), parent, writes)
                 parent = mark
             steps.append(
                 _Step(
                     patch,
-                    _word(seen.files, verdict),
+                    _word(tuple(m.seen for m in merges), verdict),
                     verdict,
                     mark,
                     {f.path: f.new_path for f in seen.files if f.path != f.new_path},
-                    {m.seen.path: m.marked for m in merges if m.marked},
+                    used,
+                    stop,
                 )
             )
         progress.step("carrying", len(patches), len(patches), "patches")
@@ -154,7 +199,8 @@ def _finish(store: Store, old: Release, new: Release, steps: list[_Step], ids: l
                 tree,
                 commit if step.mark is not None else None,
                 step.moved,
-                step.marked,
+                step.used,
+                _placed(step.stop, ids),
             )
         )
     return Carry(old, new, tuple(carried), tree, commit)
@@ -168,32 +214,16 @@ def _in_question(seen: Observation, verdict: Judgement) -> bool:
     )
 
 
-def _answered(verdict: Judgement, decision: Decision | None) -> Judgement:
-    """A recorded answer counts where it was given on this very evidence."""
-    if decision is None or verdict.action != "ask":
-        return verdict
-    if decision.evidence != evidence_id(verdict):
-        return verdict
-    if decision.answer == "drop":
-        said = Signal("decision", "landed", f"decided to drop it: {decision.why}")
-        return replace(verdict, action="drop", evidence=(*verdict.evidence, said), conflicts=())
-    if verdict.conflicts:
-        return verdict
-    said = Signal("decision", "needed", f"decided to keep it: {decision.why}")
-    return replace(verdict, action="keep", evidence=(*verdict.evidence, said))
-
-
-def evidence_id(verdict: Judgement) -> str:
-    """What an answer is bound to: the verdict and every signal behind it."""
-    import hashlib
-
-    text = "\n".join(
-        [verdict.verdict, *(f"{s.signal} {s.says} {s.detail} {s.ref}" for s in verdict.evidence)]
-    )
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+def _placed(stop: Stop | None, ids: list[str]) -> Stop | None:
+    """With the id of the commit before it in place of the fold's mark."""
+    if stop is None or isinstance(stop.parent, str):
+        return stop
+    return replace(stop, parent=ids[stop.parent - 1])
 
 
 def _word(files: tuple[FileSeen, ...], verdict: Judgement) -> CarryWord:
+    if verdict.action == "hold":
+        return "held"
     if verdict.action == "drop":
         return "empty"
     if any(file.merge == "conflict" for file in files):

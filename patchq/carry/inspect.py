@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,12 +34,16 @@ def runner_tree(queue: Queue, *, offline: bool = False, progress: Progress = SIL
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Whether the series holds on its base. `tree` is what it gives there."""
+    """Whether the series holds on its base. `tree` is what it gives there.
+
+    `renumbered` are the old and new files of patches that got another number first.
+    """
 
     queue: str
     base: str
     tree: str
     proof: Proof
+    renumbered: tuple[tuple[str, str], ...] = ()
 
 
 def check(
@@ -84,13 +89,9 @@ def _recorded(queue: Queue, tree: str) -> Check:
 
 
 def _numbers(queue: Queue) -> Check:
-    seen: dict[int, str] = {}
-    double = []
-    for patch in queue.series.all:
-        if patch.number in seen:
-            double.append(f"{patch.file} and {seen[patch.number]}")
-        seen[patch.number] = patch.file
-    return Check("numbers", not double, "; ".join(double) or f"{len(seen)} patches")
+    double = [f"{patch.file} and {other}" for patch, other in queue.series.doubled]
+    told = "; ".join(double) + ": `patchq check --renumber` renumbers the later"
+    return Check("numbers", not double, told if double else f"{len(queue.series.all)} patches")
 
 
 def _strays(queue: Queue) -> Check:
@@ -161,13 +162,15 @@ def history(project: Project, queue: Queue, name: str | None) -> HistoryReport:
 
     Raises PatchqError for a name that never was.
     """
+    entries = journal.entries(project)
+    names = _names(entries, name) if name is not None else {""}
     events = [
         Event(entry.at, entry.id, entry.command, _entry_detail(entry, queue.config.series))
-        for entry in journal.entries(project)
-        if name is None or any(_is_of(change.path, name) for change in entry.changes)
+        for entry in entries
+        if name is None or any(_is_of(change.path, n) for change in entry.changes for n in names)
     ]
     if name is not None:
-        events += _retired(queue, name)
+        events += [event for each in sorted(names) for event in _retired(queue, each)]
         if not events and name not in {patch.name for patch in queue.series.all}:
             queue.series.find(name)
     return HistoryReport(queue.config.name, name or "", tuple(events))
@@ -176,6 +179,25 @@ def history(project: Project, queue: Queue, name: str | None) -> HistoryReport:
 def _entry_detail(entry: shelf.Entry, folder: str) -> str:
     undone = f" (taken back by entry {entry.undone_by})" if entry.undone_by else ""
     return entry.summary + undone
+
+
+def _names(entries: Sequence[shelf.Entry], name: str) -> set[str]:
+    """`name` with the names that the patch had before."""
+    names = {name}
+    for entry in reversed(entries):
+        if entry.command == "rename":
+            old, new = (
+                {found[2] for change in entry.changes if (found := _gone(change, key))}
+                for key in ("new_sha256", "old_sha256")
+            )
+            if new & names:
+                names |= old
+    return names
+
+
+def _gone(change: shelf.Change, key: str) -> re.Match[str] | None:
+    """The patch file of a change that has none on that side."""
+    return FILE.match(change.path.rpartition("/")[2]) if getattr(change, key) is None else None
 
 
 def _is_of(path: str, name: str) -> bool:

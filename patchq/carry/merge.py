@@ -60,12 +60,15 @@ class Track:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The merged file, what was seen, and (for a conflict) the text with our side winning."""
+    """The merged file (in a conflict the patch's own text), what was seen, the text with markers,
+    and the text with upstream's winning.
+    """
 
     result: Blob | None
     seen: FileSeen
     gaps: list[Gap] | None = None
     marked: bytes = field(default=b"", repr=False)
+    yielding: Blob | None = field(default=None, repr=False)
 
 
 def gaps_of(store: Store, track: Track) -> list[Gap]:
@@ -102,6 +105,7 @@ def merge(
         atoms=len(atoms),
         lines=sum(text.counted(atoms).values()),
         upstream_changed=track.upstream_changed,
+        added=base is None,
         mode_only=base is not None and theirs is not None and base.data == theirs.data,
     )
     if _equal(theirs, base):
@@ -114,9 +118,10 @@ def merge(
         same = replace(seen, merge="empty", same=len(atoms), found=seen.lines, reverse=True)
         return Outcome(ours, same, [])
     if theirs is None:
-        return _conflict(None, seen, "changed upstream, deleted by the patch")
+        kind = "changed upstream, deleted by the patch"
+        return _conflict(None, seen, kind, opposed(ours, base, None, labels))
     if ours is None:
-        return _conflict(theirs, seen, "deleted upstream")
+        return _conflict(theirs, seen, "deleted upstream", opposed(None, base, theirs, labels))
     mode = _mode(base, ours, theirs)
     if mode is None:
         return _conflict(theirs, seen, "both changed the mode")
@@ -168,6 +173,8 @@ def _texts(
             seen = replace(seen, merge="empty", reverse=_reverse(ours.data, hunks))
             return Outcome(result, seen, None)
         return _once(track, theirs, ours, Outcome(result, seen), [])
+    own = text.counted(text.clear(gaps, atoms))
+    seen = replace(seen, clear=sum(own.values()) - track.gain.shared(own))
     return _torn(store, track, base, ours, theirs, hunks, seen, merged)
 
 
@@ -191,7 +198,8 @@ def _torn(
         wins_empty=wins.data == ours.data and theirs.mode == ours.mode,
         reverse=_reverse(ours.data, hunks),
     )
-    return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data)
+    yielding = Blob(theirs.mode, wins.data)
+    return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data, yielding)
 
 
 def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[Atom]) -> Outcome:
@@ -273,5 +281,15 @@ def _mode(base: Blob | None, ours: Blob, theirs: Blob) -> str | None:
     return theirs.mode if ours.mode == before else None
 
 
-def _conflict(theirs: Blob | None, seen: FileSeen, kind: str) -> Outcome:
-    return Outcome(theirs, replace(seen, merge="conflict", kind=kind), None)
+def _conflict(theirs: Blob | None, seen: FileSeen, kind: str, marked: bytes = b"") -> Outcome:
+    return Outcome(theirs, replace(seen, merge="conflict", kind=kind), None, marked)
+
+
+def opposed(
+    ours: Blob | None, base: Blob | None, theirs: Blob | None, labels: tuple[str, str, str]
+) -> bytes:
+    """Whole files between conflict markers, where one side has none; nothing without texts."""
+    sides = (ours, base, theirs)
+    if not all(side.mergeable for side in sides if side is not None):
+        return b""
+    return text.opposed([side.data if side is not None else b"" for side in sides], labels)

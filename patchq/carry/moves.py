@@ -5,9 +5,11 @@ addition of similar content, and what upstream did to the file must go along.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from patchq.carry.merge import Blob, Outcome, Track, merge
+from patchq.carry.merge import Blob, Outcome, Track, merge, opposed
 from patchq.gitstore.store import Store
 from patchq.judge.model import FileSeen
 from patchq.queue.diff import Hunk
@@ -18,12 +20,22 @@ SIMILAR = 0.5
 
 @dataclass(frozen=True)
 class Merge:
-    """One path of one patch: where it stands, what the patch makes of it, what came out."""
+    """One path of one patch: where it stands, what the patch makes of it, what came out.
+
+    `source` is the track that a file which the patch moves was merged on.
+    """
 
     track: Track
     theirs: Blob | None
     hunks: tuple[Hunk, ...]
     outcome: Outcome
+    source: Track | None = None
+
+    @property
+    def sides(self) -> tuple[Blob | None, Blob | None, Blob | None]:
+        """base, ours and theirs, as they were merged; read before the track moves on."""
+        track = self.source or self.track
+        return track.old, track.new, self.theirs
 
     @property
     def seen(self) -> FileSeen:
@@ -32,6 +44,19 @@ class Merge:
     @property
     def marked(self) -> bytes:
         return self.outcome.marked
+
+
+def yielding(merges: list[Merge], paths: Collection[bytes]) -> list[Merge]:
+    """The merges with upstream's text winning every conflict in `paths`."""
+    return [_yielded(each) if each.seen.path in paths else each for each in merges]
+
+
+def _yielded(each: Merge) -> Merge:
+    text = each.outcome.yielding
+    if text is None:
+        return each
+    left: Literal["clean", "empty"] = "empty" if text == each.track.new else "clean"
+    return replace(each, outcome=Outcome(text, replace(each.seen, merge=left, kind="")))
 
 
 def follow(store: Store, merges: list[Merge], labels: tuple[str, str, str]) -> list[Merge]:
@@ -66,7 +91,8 @@ def _pair(
     upstream_moved = gone.track.new_path != gone.track.path
     if upstream_moved and gone.track.new_path != come.track.new_path:
         seen = replace(gone.seen, merge="conflict", kind="both moved the file, to other places")
-        return replace(gone, outcome=Outcome(None, seen)), come
+        marked = opposed(ours, base, None, labels)
+        return replace(gone, outcome=Outcome(None, seen, None, marked)), come
     virtual = replace(come.track, old=base, new=ours, gaps=None, gain=gone.track.gain)
     outcome = merge(store, virtual, come.theirs, (), labels)
     if upstream_moved:
@@ -78,7 +104,8 @@ def _pair(
         if outcome.seen.merge == "empty":
             # Upstream has the edit, but not the file in its new place.
             outcome = replace(outcome, seen=replace(outcome.seen, merge="clean", reverse=False))
-    return replace(gone, outcome=left), replace(come, outcome=replace(outcome, gaps=None))
+    come = replace(come, outcome=replace(outcome, gaps=None), source=virtual)
+    return replace(gone, outcome=left), come
 
 
 def _similar(one: Blob, other: Blob | None) -> float:

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from patchq.carry.fold import Carried
 from patchq.judge.model import Judgement
 from patchq.queue.patch import Patch
-from patchq.queue.series import RETIRED, Line, Series
+from patchq.queue.series import RETIRED, Line, Series, held_line
 
 
-def next_series(series: Series, carried: Sequence[Carried], texts: Mapping[str, Patch]) -> Series:
-    """The series after the step: kept patches as they read now, dropped ones retired."""
+def next_series(
+    series: Series,
+    carried: Sequence[Carried],
+    texts: Mapping[str, Patch],
+    held: Mapping[str, str] | None = None,
+) -> Series:
+    """The series after the step: kept patches as they read now, dropped ones retired.
+
+    Those that are held back now (`held` says why) keep their text and become a comment.
+    """
     actions = {each.patch.name: each.judgement.action for each in carried}
     lines: list[Line] = []
     retired = list(series.retired)
@@ -20,6 +28,8 @@ def next_series(series: Series, carried: Sequence[Carried], texts: Mapping[str, 
             lines.append(line)
         elif actions[line.patch.name] == "drop":
             retired.append(line.patch.file)
+        elif actions[line.patch.name] == "hold":
+            lines.append(held_line(line.patch, (held or {})[line.patch.name]))
         else:
             lines.append(Line("patch", line.text, texts[line.patch.name]))
     return Series(tuple(lines), tuple(retired))

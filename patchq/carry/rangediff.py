@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from patchq.paths import lossless, show
 from patchq.queue.diff import same_path
@@ -40,6 +40,19 @@ def between(old: bytes, new: bytes, moved: Mapping[bytes, bytes] | None = None) 
             )
         )[2:]
     return "\n".join(out)
+
+
+def limited(diff: bytes, paths: Collection[bytes]) -> bytes:
+    """The parts of a diff that are about `paths`."""
+    starts = [found.start() for found in _FILE.finditer(diff)]
+    parts = [diff[start:end] for start, end in zip(starts, [*starts[1:], len(diff)], strict=True)]
+    found = ((_FILE.match(part), part) for part in parts)
+    return b"".join(part for head, part in found if head and same_path(head[1]) in paths)
+
+
+def hunks(range_diff: str) -> int:
+    """In how many places the two generations differ."""
+    return sum(line.startswith("@@ ") for line in range_diff.split("\n"))
 
 
 def changes_lines(range_diff: str) -> bool:

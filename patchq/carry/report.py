@@ -5,6 +5,7 @@ needs no more than this.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from patchq.carry.workspace import Queue
 from patchq.judge.model import (
@@ -17,6 +18,9 @@ from patchq.judge.model import (
 )
 from patchq.queue.patch import Patch
 from patchq.upstream.releases import AsOf
+
+if TYPE_CHECKING:
+    from patchq.carry.clash import Clash
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class PatchReport:
     """What happened to one patch.
 
     `file` is its path in the project, None once it is dropped; `range_diff` is empty where nothing
-    but places changed.
+    but places changed; `clashes` has the sides of each conflict.
     """
 
     number: int
@@ -62,11 +66,16 @@ class PatchReport:
     findings: tuple[Finding, ...] = ()
     range_diff: str = ""
     rewritten: bool = False
+    clashes: tuple[Clash, ...] = ()
 
 
 @dataclass(frozen=True)
 class SyncReport:
-    """The result of a sync. `entry` is the journal's, with which `patchq undo` takes it back."""
+    """The result of a sync. `entry` is the journal's, with which `patchq undo` takes it back.
+
+    `session` is the working tree of the session that is open now and shows the patch `shown`;
+    `notes` are sentences about it.
+    """
 
     queue: str
     base_from: str
@@ -81,6 +90,8 @@ class SyncReport:
     recovered: str | None = None
     dry_run: bool = False
     session: str | None = None
+    shown: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.carry import journal
+from patchq.carry.addgit import git_source
 from patchq.config import NOT_QUEUES, Project, Source, load_queue, queue_names
 from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 from patchq.queue.series import Series
 from patchq.upstream import state as states
-from patchq.upstream.history import local_git_dir
 from patchq.upstream.releases import Release
 from patchq.upstream.sources import open_source
 from patchq.upstream.state import QueueState
@@ -81,8 +81,7 @@ def _source(git: str | None, package: str | None, cwd: Path) -> Source:
     if package is not None:
         return Source("index", package)
     assert git is not None
-    local = local_git_dir(git if not (cwd / git).exists() else str(cwd / git))
-    return Source("git", git if local is None else str((cwd / git).resolve()))
+    return git_source(git, cwd)
 
 
 def _settings(name: str, folder: str, source: Source) -> bytes:

@@ -3,41 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from patchq.carry import decisions, journal, plan, rangediff
+from patchq.carry import decisions, journal, plan, rangediff, resolutions
+from patchq.carry.answers import Said
 from patchq.carry.canonical import exported, fold_any, side
 from patchq.carry.checks import runner
-from patchq.carry.fold import Carried, Carry
+from patchq.carry.fold import Carried, Carry, Knowing
+from patchq.carry.informed import informed, told
 from patchq.carry.prove import prove
 from patchq.carry.report import PatchReport, Proof, SyncReport, held_report
+from patchq.carry.resolutions import Resolutions
 from patchq.carry.workspace import Queue
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
-from patchq.judge.model import Signal
+from patchq.judge.model import Judgement, Signal
 from patchq.progress import Progress
 from patchq.queue.patch import Patch
 from patchq.upstream.releases import AsOf, Release
 
 
-def step(
+@dataclass(frozen=True)
+class Step:
+    """A step that was tried: what it came to, and what it would write."""
+
+    report: SyncReport
+    carry: Carry
+    changes: Mapping[str, bytes | None]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be recorded, and there is something to record."""
+        return self.report.changed and not self.carry.asks and self.report.proof.ok
+
+
+def carried(
+    queue: Queue,
+    base: Release,
+    target: Release,
+    store: Store,
+    progress: Progress,
+    said: Said | None = None,
+    *,
+    but: str = "",
+    offline: bool = True,
+) -> Carry:
+    """The series folded from `base` to `target` with what was recorded and `said`.
+
+    What was answered about the patch `but` is not counted; `offline` forbids to fetch history.
+    """
+    said = said or Said()
+    answers = {**decisions.read(queue.project, queue.config.name), **said.decisions}
+    answers.pop(but, None)
+    known = Resolutions(resolutions.read(queue.folder), said.fresh)
+
+    def go(knowing: Knowing) -> Carry:
+        return fold_any(
+            store,
+            side(base),
+            side(target),
+            queue.series.applied,
+            decisions=answers,
+            held=said.held,
+            resolutions=known,
+            knowing=knowing,
+            progress=progress,
+        )
+
+    return informed(queue, base, target, store, go, offline=offline, progress=progress)
+
+
+def attempt(
     queue: Queue,
     base: Release,
     target: Release,
     as_of: AsOf,
     store: Store,
-    dry_run: bool,
     progress: Progress,
-) -> SyncReport:
-    answers = decisions.read(queue.project, queue.config.name)
-    carry = fold_any(
-        store,
-        side(base),
-        side(target),
-        queue.series.applied,
-        decisions=answers,
-        progress=progress,
-    )
+    said: Said | None = None,
+    *,
+    offline: bool = True,
+) -> Step:
+    """Carry the series from `base` to `target` with what was recorded and `said`, and prove it."""
+    said = said or Said()
+    carry = carried(queue, base, target, store, progress, said, offline=offline)
     texts = exported(store, carry)
     proof = Proof()
     if not carry.asks:
@@ -51,7 +100,7 @@ def step(
             run_checks=runner(queue.project, queue.config.series, progress),
             progress=progress,
         )
-    after = plan.next_series(queue.series, carry.patches, texts)
+    after = plan.next_series(queue.series, carry.patches, texts, said.held)
     dropped = {
         each.patch.file: plan.retired_text(each.patch, each.judgement, target.name)
         for each in carry.patches
@@ -60,6 +109,10 @@ def step(
     changes = plan.changes(queue.config.series, queue.series, after, dropped)
     state = queue.state.on(base, "", "").on(target, after.digest, carry.tree)
     changes |= queue.state_file(state)
+    # What was said in a session is recorded with what came of it.
+    changes |= decisions.all_answered(queue.project, queue.config.name, said.decisions)
+    used = {each.file: each for patch in carry.patches for each in patch.used}
+    changes |= resolutions.changes(queue.config.series, used.values())
     report = SyncReport(
         queue.config.name,
         base.name,
@@ -67,20 +120,19 @@ def step(
         carry.tree,
         _differs(queue, changes),
         False,
-        as_of,
+        told(as_of, carry),
         _reports(queue, carry, texts),
         proof,
-        dry_run=dry_run,
     )
-    if dry_run or carry.asks or not proof.ok or not report.changed:
-        return report
+    return Step(report, carry, changes)
+
+
+def record(queue: Queue, step: Step, progress: Progress) -> SyncReport:
+    """Write what the step came to, all at once."""
     progress.step("recording")
-    return _record(queue, report, changes)
-
-
-def _record(queue: Queue, report: SyncReport, changes: Mapping[str, bytes | None]) -> SyncReport:
+    report = step.report
     summary = f"{report.queue} from {report.base_from} to {report.base_to}"
-    entry = journal.record(queue.project, "sync", summary, changes)
+    entry = journal.record(queue.project, "sync", summary, step.changes)
     return replace(report, recorded=entry is not None, entry=entry.id if entry else None)
 
 
@@ -119,17 +171,19 @@ class Patched:
 
 def _reports(queue: Queue, carry: Carry, texts: Mapping[str, Patch]) -> tuple[PatchReport, ...]:
     """One entry for each patch that stood in the series, in its order, held ones included."""
-    carried = {each.patch.name: each for each in carry.patches}
+    found = {each.patch.name: each for each in carry.patches}
     held = queue.series.held
     return tuple(
         held_report(queue, patch, held[patch.name])
         if patch.name in held
-        else _report(queue, patch, carried[patch.name], texts.get(patch.name))
+        else _report(queue, patch, found[patch.name], texts.get(patch.name), carry.history)
         for patch in queue.series.all
     )
 
 
-def _report(queue: Queue, patch: Patch, carried: Carried, text: Patch | None) -> PatchReport:
+def _report(
+    queue: Queue, patch: Patch, carried: Carried, text: Patch | None, history: str | None
+) -> PatchReport:
     judgement = carried.judgement
     dropped = judgement.action == "drop"
     return PatchReport(
@@ -140,11 +194,25 @@ def _report(queue: Queue, patch: Patch, carried: Carried, text: Patch | None) ->
         judgement.verdict,
         carried.carry,
         judgement.action,
-        judgement.evidence + _conditions(patch),
+        judgement.evidence + _causes(judgement, history) + _conditions(patch),
         judgement.conflicts,
         judgement.findings,
         _range_diff(patch, text, carried),
         text is not None and text.text != patch.text,
+        carried.stop.clashes if carried.stop else (),
+    )
+
+
+def _causes(judgement: Judgement, history: str | None) -> tuple[Signal, ...]:
+    """Since when it conflicts, in one sentence for each upstream commit that did it."""
+    if not judgement.conflicts:
+        return ()
+    if history != "":
+        return (Signal("cause", "unclear", "no history: cause not searched"),)
+    causes = {cause.commit: cause for each in judgement.conflicts for cause in each.causes}
+    return tuple(
+        Signal("cause", "unclear", f"conflicts since {each.told}", each.commit)
+        for each in causes.values()
     )
 
 
@@ -157,6 +225,8 @@ def _conditions(patch: Patch) -> tuple[Signal, ...]:
 
 
 def _range_diff(patch: Patch, text: Patch | None, carried: Carried) -> str:
+    if carried.upstream:
+        return carried.upstream
     if text is None or carried.judgement.conflicts:
         return ""
     # Against the canonical form that was carried: another spelling is no change.

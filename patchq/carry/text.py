@@ -7,6 +7,7 @@ are merged, not placed side by side); everything else goes to a real three-way m
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -157,6 +158,17 @@ def shift(gaps: Sequence[Gap], atoms: Sequence[Atom]) -> tuple[list[Atom], list[
     return moved, after
 
 
+def clear(gaps: Sequence[Gap], atoms: Iterable[Atom]) -> list[Atom]:
+    """The atoms that neither overlap nor touch a gap."""
+    ends = [gap.old_end for gap in gaps]
+
+    def is_clear(atom: Atom) -> bool:
+        place = bisect_left(ends, atom.start)
+        return place == len(gaps) or gaps[place].old_start > atom.end
+
+    return [atom for atom in atoms if is_clear(atom)]
+
+
 def _grown(gap: Gap, by: int) -> Gap:
     if not by:
         return gap
@@ -190,3 +202,14 @@ def holds(data: bytes, wanted: bytes) -> bool:
 def counted(atoms: Iterable[Atom]) -> Counter[bytes]:
     """The added lines (without ends) that are not blank."""
     return _bare(line for atom in atoms for line in atom.new if not line.isspace())
+
+
+def opposed(sides: Sequence[bytes], labels: Sequence[str]) -> bytes:
+    """Ours, base and theirs as a whole between conflict markers; labels in that order."""
+    out = b""
+    marks, names = (b"<<<<<<< ", b"||||||| ", b"======="), (labels[0], labels[1], "")
+    for mark, label, side in zip(marks, names, sides, strict=True):
+        out += mark + os.fsencode(label) + b"\n" + side
+        if side and not side.endswith(b"\n"):
+            out += b"\n"
+    return out + b">>>>>>> " + os.fsencode(labels[2]) + b"\n"

@@ -25,7 +25,14 @@ class Side(Protocol):
     def tree(self) -> str: ...
 
 
-def after(base: Blob | None, file: FileDiff, patch: Patch) -> Blob | None:
+class Named(Protocol):
+    """A patch or a resolution: a diff with the name of its file."""
+
+    @property
+    def file(self) -> str: ...
+
+
+def after(base: Blob | None, file: FileDiff, patch: Named) -> Blob | None:
     """The file as `patch` leaves it.
 
     Raises Misfit where the patch does not fit `base`.
@@ -52,7 +59,7 @@ class Misfit(PatchqError):
     """A patch does not fit its own base at the very lines that it names."""
 
 
-def _misfit(patch: Patch, file: FileDiff, why: str) -> Misfit:
+def _misfit(patch: Named, file: FileDiff, why: str) -> Misfit:
     return Misfit(
         f"{patch.file} does not apply to its own base in {show(file.path)}: {why}",
         "see `patchq check`; git knows the last good state of the series folder",
@@ -70,6 +77,7 @@ class Tracks:
 
     def __init__(self, store: Store, old: Side, new: Side, patches: Sequence[Patch]) -> None:
         self._store = store
+        self._old_tree = old.tree
         self._new_tree = new.tree
         paths = list(dict.fromkeys(file.path for patch in patches for file in files_of(patch)))
         objects = store.objects
@@ -166,6 +174,22 @@ class Tracks:
             outcome = merge(self._store, track, theirs, hunks, labels, obstacle)
             merges.append(Merge(track, theirs, hunks, outcome))
         return follow(self._store, merges, labels)
+
+    def at(self, new_path: bytes) -> Track:
+        """The track of a path of the new side; one that no patch touches gets its own."""
+        for track in self.tracks.values():
+            if track.new_path == new_path:
+                return track
+        objects = self._store.objects
+        found = [
+            _file(objects.lookup(tree, new_path), new_path)
+            for tree in (self._old_tree, self._new_tree)
+        ]
+        old, new = (
+            Blob(entry.mode, objects.blob(entry.oid)) if entry is not None else None
+            for entry in found
+        )
+        return self.tracks.setdefault(new_path, Track(new_path, new_path, old, new))
 
     def _obstacle(self, path: bytes, leaving: set[bytes]) -> str:
         """What stands in the way of a new file on the new side: a folder, or a file above it.

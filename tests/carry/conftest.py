@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kit import Kit
+from tests.upstream.conftest import site as site
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from patchq.carry.answers import Decision, evidence_id
 from patchq.carry.canonical import exported
-from patchq.carry.fold import Carry, Decision, evidence_id, fold, ident, message
+from patchq.carry.fold import Carry, fold, ident, message
 from patchq.judge.model import Judgement, Signal
 from tests.support.history import git, lines
 from tests.support.kit import Kit, made
@@ -56,8 +57,10 @@ def test_every_patch_is_tried(kit: Kit) -> None:
         ("clean", "needed", "keep"),
     ]
     assert [each.patch.name for each in found.asks] == ["p1"]
-    (marked,) = found.patches[0].marked.values()
-    assert b"<<<<<<< v2\n" in marked and b">>>>>>> 0001-p1.patch\n" in marked
+    stop = found.patches[0].stop
+    assert stop is not None
+    (clash,) = stop.clashes
+    assert b"<<<<<<< v2\n" in clash.marked and b">>>>>>> 0001-p1.patch\n" in clash.marked
     assert found.patches[2].commit is None
     assert found.patches[2].before == found.patches[2].tree
     assert found.patches[3].tree == found.tree

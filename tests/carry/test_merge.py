@@ -76,7 +76,12 @@ def test_conflict(store: Store, name: str) -> None:
     assert found.gaps is None
     if kind not in ("content", "both added the file"):
         assert found.result == blob(theirs), "the patch's own text goes on"
-        assert found.marked == b""
+        assert (found.marked == b"") == (not kind.endswith(("deleted by the patch", "upstream")))
+
+
+def test_a_deletion_is_marked_whole(store: Store) -> None:
+    found = merged(store, b"a\nb", None, b"a\nc\n")
+    assert found.marked == (b"<<<<<<< v2\n||||||| before\na\nb\n=======\na\nc\n>>>>>>> patch\n")
 
 
 def test_an_obstacle(store: Store) -> None:

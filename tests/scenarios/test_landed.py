@@ -136,9 +136,31 @@ def test_merged_with_a_review_tweak(upstream: History, queue: Queue, changed: in
 
 
 @pytest.mark.parametrize("changed", [3, 4])
-def test_half_alike_is_asked(upstream: History, queue: Queue, changed: int) -> None:
+def test_half_alike_in_one_commit(upstream: History, queue: Queue, changed: int) -> None:
+    """The history knows one commit that brought most of it, and nothing of it is left."""
     upstream.commit().write("a.txt", START).tag("v1")
-    upstream.commit().edit("a.txt", b"line 10\n", b"line 10\n" + ten(changed)).tag("v2")
+    upstream.commit("Take it").edit("a.txt", b"line 10\n", b"line 10\n" + ten(changed)).tag("v2")
+    topic = upstream.branch("topic", at="v1").commit("ours")
+    topic.edit("a.txt", b"line 10\n", b"line 10\n" + ten())
+    queue.start()
+
+    patch = queue.sync().patch(1)
+
+    assert (patch["verdict"], patch["action"]) == ("landed-with-changes", "drop")
+    assert "differs from ours in 1 hunk" in patch["evidence"][0]["detail"]
+    assert "# reviewed" in patch["range_diff"]
+    queue.expect(upstream.tree("v2"))
+
+
+@pytest.mark.parametrize("changed", [3, 4])
+def test_half_alike_bit_by_bit_is_asked(upstream: History, queue: Queue, changed: int) -> None:
+    """No commit brought it: its lines came one after the other."""
+    upstream.commit().write("a.txt", START).tag("v1")
+    for end in range(1, 11):
+        text = b"".join(ten(changed).splitlines(keepends=True)[:end])
+        change = upstream.commit(f"step {end}")
+        change.write("a.txt", START.replace(b"line 10\n", b"line 10\n" + text))
+    change.tag("v2")
     topic = upstream.branch("topic", at="v1").commit("ours")
     topic.edit("a.txt", b"line 10\n", b"line 10\n" + ten())
     queue.start()

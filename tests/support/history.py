@@ -86,6 +86,7 @@ class Commit:
     mail: bytes = b"ada@example.org"
     zone: bytes = b"+0200"
     encoding: bytes | None = None
+    second: int | None = None
 
     def write(self, name: Name, data: bytes | Entry, mode: int = FILE) -> Commit:
         self.tree[as_path(name)] = data if isinstance(data, Entry) else Entry(data, mode)
@@ -121,6 +122,32 @@ class Commit:
     def by(self, name: bytes, mail: bytes = b"x@example.org", zone: bytes = b"+0000") -> Commit:
         self.name, self.mail, self.zone = name, mail, zone
         return self
+
+    def merging(self, branch: str) -> Commit:
+        """The tip of `branch` as a second parent, and its files where it changed them."""
+        tip = self.history.tips[branch]
+        self.second = tip.mark
+        base = next(c for c in self.history.commits if c.mark == self._fork(tip))
+        changed = {
+            path for path in tip.tree | base.tree if tip.tree.get(path) != base.tree.get(path)
+        }
+        for path in changed:
+            self.tree.pop(path, None)
+            if path in tip.tree:
+                self.tree[path] = tip.tree[path]
+        return self
+
+    def _fork(self, tip: Commit) -> int:
+        parents = {each.mark: each.parent for each in self.history.commits}
+        mine: list[int | None] = [self.parent]
+        while mine[-1] is not None:
+            mine.append(parents[mine[-1]])
+        at: int | None = tip.mark
+        while at not in mine:
+            assert at is not None
+            at = parents[at]
+        assert at is not None
+        return at
 
     def encoded(self, encoding: str) -> Commit:
         self.encoding = encoding.encode()
@@ -203,6 +230,8 @@ def _commit(commit: Commit) -> bytes:
     out.append(_data(commit.message))
     if commit.parent:
         out.append(b"from :%d\n" % commit.parent)
+    if commit.second:
+        out.append(b"merge :%d\n" % commit.second)
     out.append(b"deleteall\n")
     for path, entry in sorted(commit.tree.items()):
         if entry.mode == SUBMODULE:
