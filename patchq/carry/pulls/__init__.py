@@ -1,0 +1,1 @@
+"""Pull requests as patches: tracked, imported, refreshed, refused."""
