@@ -18,13 +18,44 @@ def queue_names(incomplete: str) -> list[str]:
 
 
 def patch_names(incomplete: str) -> list[str]:
+    return [name for name in _names() if name.startswith(incomplete)]
+
+
+def held_names(incomplete: str) -> list[str]:
+    return [name for name, held in _names().items() if held and name.startswith(incomplete)]
+
+
+def applied_names(incomplete: str) -> list[str]:
+    """Patches that are applied in the working tree."""
+    return [name for name in patch_names(incomplete) if name in _applied()]
+
+
+def unapplied_names(incomplete: str) -> list[str]:
+    """Patches that are neither applied in the working tree nor held."""
+    held = held_names(incomplete)
+    return [n for n in patch_names(incomplete) if n not in held and n not in _applied()]
+
+
+def _applied() -> list[str]:
+    from patchq import config
+    from patchq.work import state
+
+    try:
+        project = config.find_project(Path.cwd())
+        found = state.read(state.place_of(project, config.load_queue(project).name))
+    except (PatchqError, OSError):
+        return []
+    return [each.name for each in found.applied] if found else []
+
+
+def _names() -> dict[str, bool]:
+    """Each patch of the queue, and whether it is held."""
     from patchq import config
     from patchq.queue import series
 
     try:
         project = config.find_project(Path.cwd())
-        folder = project.root / config.load_queue(project).series
-        names = [patch.name for patch in series.read(folder).all]
+        found = series.read(project.root / config.load_queue(project).series)
     except (PatchqError, OSError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+        return {}
+    return {patch.name: patch.name in found.held for patch in found.all}

@@ -21,8 +21,8 @@ def command(
     offline: Offline = False,
     queue: QueueName = None,
     json: Json = False,
-) -> None:
-    """Answer what a sync asked about a patch; the next sync acts on it.
+) -> int:
+    """Answer what a sync asked about a patch; the open session goes on with it, or the next sync.
 
     The answer is recorded with the evidence that it was given on, and asked again once that
     evidence changes.
@@ -34,10 +34,12 @@ def command(
     from patchq.carry.decide import decide
     from patchq.carry.workspace import read_queue, writing
     from patchq.cli.out import give, say
+    from patchq.cli.sync import follow_along, queue_here
     from patchq.render import jsons
     from patchq.render.console import text
     from patchq.render.progress import Bar
 
+    queue = queue_here(queue)
     with writing(Path.cwd(), "decide") as (project, recovered):
         say(recovered)
         with Bar() as bar:
@@ -50,11 +52,17 @@ def command(
                 offline=offline,
                 progress=bar,
             )
-    give(
-        json,
-        lambda: jsons.decided(report),
-        lambda: text(
-            f"{report.name}: {report.answer} on {report.onto}, because: {report.why}."
-            " The next sync acts on it."
-        ),
-    )
+        follow_along(project, queue, report.sync)
+
+    def drawing() -> object:
+        said = f"{report.name}: {report.answer} on {report.onto}, because: {report.why}."
+        if report.sync is None:
+            return text(f"{said} The next sync acts on it.")
+        from rich.console import Group
+
+        from patchq.render import tables
+
+        return Group(text(said), tables.sync(report.sync))
+
+    give(json, lambda: jsons.decided(report), drawing)
+    return report.exit_code

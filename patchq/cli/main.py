@@ -16,15 +16,32 @@ from patchq.errors import PatchqError
 
 COMMANDS = {
     "init": "Make a queue in the current git repository.",
-    "import": "Bring patches in: files, a quilt folder, a commit range.",
+    "import": "Bring patches in: files, a quilt folder, a branch or commit range.",
     "sync": "Carry the series onto a release of upstream, and prove it.",
     "status": "Where the queue stands.",
     "series": "List the patches.",
     "show": "Show one patch.",
     "check": "Prove the series on its base; with --quilt, by quilt as well.",
     "tree": "Print the runner tree: the hash of base and series.",
-    "export": "Write the queue to a branch, one commit a patch.",
+    "build": "Build the runner: lay the series over upstream's own wheel.",
+    "new": "Add an empty patch on top, for the next edits.",
+    "push": "Apply patches in the working tree.",
+    "pop": "Take patches off in the working tree.",
+    "goto": "Push or pop until a patch is on top.",
+    "refresh": "Take the edits of the working tree into a patch.",
+    "diff": "Show the edits that no patch has yet.",
+    "graph": "Which patch needs which.",
+    "edit": "Change a patch's header, in an editor or by options.",
+    "rename": "Give a patch another name.",
+    "move": "Give a patch another place in the series.",
+    "split": "Take files or hunks of a patch into a new one.",
+    "hold": "Keep a patch without applying it.",
+    "unhold": "Apply a held patch again.",
+    "delete": "Take a patch out of the series.",
+    "export": "Write the queue to a branch, one commit a patch, or to an mbox.",
+    "pr": "Upstream's pull requests: track, import, refresh, find, refuse.",
     "decide": "Answer what a sync asked about a patch.",
+    "upstream": "Where releases and history come from: add-git.",
     "history": "What was done, and what became of a patch.",
     "undo": "Take the last change back.",
     "slice": "Cut an EXL3 checkpoint for the ranks of a cluster: plan, run, verify.",
@@ -61,6 +78,8 @@ class Commands(TyperGroup):
         app = typer.Typer(name=cmd_name, add_completion=False, rich_markup_mode=None, help=about)
         # A module has one `command`, or `commands` of its own below its name.
         commands = getattr(module, "commands", None) or {cmd_name: module.command}
+        if hasattr(module, "commands"):
+            app.callback()(lambda: None)  # or one alone would take its group's name
         for name, command in commands.items():
             app.command(name, help=command.__doc__)(command)
         return get_command(app)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from patchq.cli.complete import patch_names, queue_names
+from patchq.cli.complete import held_names, patch_names, queue_names
 
 QueueName = Annotated[
     str | None,
@@ -23,3 +23,7 @@ PatchName = Annotated[
 MaybePatchName = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="A patch.", autocompletion=patch_names)
 ]
+HeldName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A held patch.", autocompletion=held_names)
+]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; it is recorded.")]

@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from patchq.paths import lossless
+from patchq.render import sessions_json
 
 if TYPE_CHECKING:
     from patchq.carry.bring import ImportReport
     from patchq.carry.decide import DecideReport
-    from patchq.carry.export import ExportReport
+    from patchq.carry.export import ExportReport, MboxReport
     from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
     from patchq.carry.report import PatchReport, Proof, SyncReport
     from patchq.carry.shelf import Entry
@@ -46,6 +47,8 @@ def sync(report: SyncReport) -> dict[str, Any]:
         "entry": report.entry,
         "recovered": report.recovered,
         "session": report.session,
+        "shown": report.shown or None,
+        "notes": list(report.notes),
         "upstream": {
             "source": report.upstream.source,
             "as_of": report.upstream.when.isoformat(timespec="seconds"),
@@ -59,6 +62,7 @@ def sync(report: SyncReport) -> dict[str, Any]:
 
 
 def _patch_report(patch: PatchReport) -> dict[str, Any]:
+    clashes = {clash.path: clash for clash in patch.clashes}
     return {
         "number": patch.number,
         "name": patch.name,
@@ -69,7 +73,10 @@ def _patch_report(patch: PatchReport) -> dict[str, Any]:
         "action": patch.action,
         "rewritten": patch.rewritten,
         "evidence": [_signal(signal) for signal in patch.evidence],
-        "conflicts": [_conflict(conflict) for conflict in patch.conflicts],
+        "conflicts": [
+            {**_conflict(each), **sessions_json.sides(clashes.get(each.path))}
+            for each in patch.conflicts
+        ],
         "findings": [
             {"kind": f.kind, "path": lossless(f.path), "says": f.says, "fatal": f.fatal}
             for f in patch.findings
@@ -93,6 +100,16 @@ def _conflict(conflict: Conflict) -> dict[str, Any]:
         "path": lossless(conflict.path),
         "kind": conflict.kind,
         "cause": cause and {"commit": cause.commit, "pr": cause.pr, "title": cause.title},
+        "causes": [
+            {
+                "commit": each.commit,
+                "pr": each.pr,
+                "title": each.title,
+                "author": each.author,
+                "date": each.date,
+            }
+            for each in conflict.causes
+        ],
     }
 
 
@@ -125,7 +142,10 @@ def imported(report: ImportReport) -> dict[str, Any]:
         "tree": report.tree,
         "dry_run": report.dry_run,
         "entry": report.entry,
-        "patches": [_patch(patch) for patch in report.patches],
+        "patches": [
+            {**_patch(patch), "commits": list(of)}
+            for patch, of in zip(report.patches, report.commits, strict=True)
+        ],
         "left_out": [{"name": name, "field": field} for name, field in report.left_out],
         "proof": proof(report.proof),
     }
@@ -144,12 +164,23 @@ def exported(report: ExportReport) -> dict[str, Any]:
     }
 
 
+def exported_mbox(report: MboxReport) -> dict[str, Any]:
+    return {
+        "schema": "patchq.export-mbox/1",
+        "queue": report.queue,
+        "file": report.file,
+        "base": report.base,
+        "patches": report.patches,
+    }
+
+
 def check(report: CheckReport) -> dict[str, Any]:
     return {
         "schema": "patchq.check/1",
         "queue": report.queue,
         "base": report.base,
         "tree": report.tree,
+        "renumbered": [list(pair) for pair in report.renumbered],
         "proof": proof(report.proof),
     }
 
@@ -238,6 +269,7 @@ def decided(report: DecideReport) -> dict[str, Any]:
         "onto": report.onto,
         "evidence": report.evidence,
         "entry": report.entry,
+        "sync": sync(report.sync) if report.sync else None,
     }
 
 

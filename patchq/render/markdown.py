@@ -39,9 +39,11 @@ def sync(report: SyncReport) -> str:
                 f"- {code(patch.name)} conflicts in {code(show(conflict.path))}:"
                 f" {_plain(conflict.kind)}"
             )
+            out += [f"  - since {_plain(cause.told)}" for cause in conflict.causes]
     for patch in report.patches:
         if changes_lines(patch.range_diff):
-            out += ["", f"## What changed in {code(patch.name)}", "", *_fenced(patch.range_diff)]
+            what = "Upstream's version of" if patch.action == "drop" else "What changed in"
+            out += ["", f"## {what} {code(patch.name)}", "", *_fenced(patch.range_diff)]
     if report.proof.checks:
         out += ["", "## Proof", ""]
         for check in report.proof.checks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from patchq.carry import rangediff
-from patchq.render import words
+from patchq.render import sessions, words
 from patchq.render.console import lines, text
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
         parts.append(text(report.recovered, "yellow"))
     if report.patches and report.changed:
         parts.append(_patches(report))
-        parts += [_conflicts(patch) for patch in report.patches if patch.conflicts]
-        if diffs:
+        parts += [_conflicts(patch, report) for patch in report.patches if patch.conflicts]
+        if diffs and not report.session:
             parts += [
                 _range_diff(patch)
                 for patch in report.patches
@@ -36,6 +37,8 @@ def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
             ]
         parts.append(proof(report.proof))
     parts.append(text(words.headline(report), "bold"))
+    parts += [text(line, "yellow") for line in words.held(report)]
+    parts += sessions.notes(report)
     if not report.upstream.complete:
         parts.append(
             text(
@@ -66,19 +69,23 @@ def _patches(report: SyncReport) -> Table:
     return table
 
 
-def _conflicts(patch: PatchReport) -> RenderableType:
+def _conflicts(patch: PatchReport, report: SyncReport) -> RenderableType:
+    clashes = {clash.path: clash for clash in patch.clashes}
     parts: list[RenderableType] = [text(f"{patch.name} conflicts:", "bold red")]
     for conflict in patch.conflicts:
         line = Text("  ").append(text(conflict.path)).append(text(f": {conflict.kind}"))
-        if conflict.cause is not None:
-            line.append(text(f" (since {conflict.cause.commit[:10]} {conflict.cause.title})"))
+        for place, cause in enumerate(conflict.causes):
+            line.append(text(f"{', and' if place else ''} since {cause.told}"))
         parts.append(line)
+        if conflict.path in clashes:
+            file = f"{patch.number:04d}-{patch.name}.patch"
+            parts.append(sessions.sides(clashes[conflict.path], report.base_to, file))
     return Group(*parts)
 
 
 def _range_diff(patch: PatchReport) -> RenderableType:
     return Group(
-        text(f"{patch.number:04d} {patch.name}: what changed in the patch", "bold"),
+        text(f"{patch.number:04d} {patch.name}: {words.difference(patch)}", "bold"),
         Padding(_diff(patch.range_diff), (0, 0, 0, 2)),
     )
 
@@ -111,7 +118,8 @@ def check(report: CheckReport) -> RenderableType:
     )
 
 
-def status(report: StatusReport) -> RenderableType:
+def status(report: StatusReport, more: Sequence[tuple[str, str]] = ()) -> RenderableType:
+    """`more` are rows about the working tree."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(ratio=1)
@@ -128,14 +136,19 @@ def status(report: StatusReport) -> RenderableType:
         if report.proved
         else text("the series was changed since it was proved; `patchq check` looks", "yellow"),
     )
+    for name, told in more:
+        table.add_row(name, text(told))
     return table
 
 
-def series(value: Series) -> RenderableType:
+def series(value: Series, mark: Callable[[str], str] | None = None) -> RenderableType:
+    """`mark` tells how a patch stands in the working tree."""
     if not value.all:
         return Text("The series is empty; `patchq import` brings patches in.")
     held = value.held
     table = Table(box=None, pad_edge=False, header_style="dim")
+    if mark is not None:
+        table.add_column("", no_wrap=True)
     table.add_column("#", no_wrap=True)
     table.add_column("patch", no_wrap=True)
     table.add_column("topic", no_wrap=True)
@@ -144,9 +157,9 @@ def series(value: Series) -> RenderableType:
         subject = text(patch.header.subject)
         if patch.name in held:
             subject = text(f"held: {held[patch.name]}", "yellow")
-        table.add_row(
-            f"{patch.number:04d}", text(patch.name), text(patch.header.get("Patchq-Topic")), subject
-        )
+        stands = (text("" if patch.name in held else mark(patch.name)),) if mark else ()
+        topic = text(patch.header.get("Patchq-Topic"))
+        table.add_row(*stands, f"{patch.number:04d}", text(patch.name), topic, subject)
     return table
 
 

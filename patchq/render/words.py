@@ -11,6 +11,9 @@ STYLES = {
     "landed": "cyan",
     "landed-with-changes": "cyan",
     "partly-landed": "yellow",
+    "reverted": "green",
+    "superseded": "cyan",
+    "updated": "green",
     "uncertain": "bold yellow",
     "gone": "bold red",
     "conflict": "bold red",
@@ -65,6 +68,19 @@ def reason(patch: PatchReport) -> str:
     return "; ".join(told)
 
 
+def held(report: SyncReport) -> list[str]:
+    """What is held back, where no table of patches names it."""
+    if report.changed:
+        return []
+    return [f"{patch.name}: {reason(patch)}." for patch in report.patches if patch.action == "hold"]
+
+
+def difference(patch: PatchReport) -> str:
+    """What the range-diff of a patch shows."""
+    gone = patch.action == "drop"
+    return "upstream's version, against ours" if gone else "what changed in the patch"
+
+
 def next_steps(report: SyncReport) -> list[str]:
     """What to type now."""
     if report.recorded:
@@ -73,18 +89,51 @@ def next_steps(report: SyncReport) -> list[str]:
             "Commit series/ and upstream/ when you are content.",
         ]
     asks = [patch for patch in report.patches if patch.action == "ask"]
-    steps = []
-    for patch in asks:
-        if patch.verdict == "uncertain":
-            steps.append(
-                f"{patch.name}: is it upstream's now? `patchq decide {patch.name} keep|drop"
-                " --why TEXT`, then sync again."
-            )
-        else:
-            steps.append(
-                f"{patch.name}: rewrite it for {report.base_to}, or let it go with"
-                f" `patchq decide {patch.name} drop --why TEXT`, then sync again."
-            )
+    if report.session and asks:
+        return _in_session(report, asks)
+    steps = [_step(patch) for patch in asks]
     if report.changed and not asks and not report.proof.ok:
-        steps.append("Mend the patch that the proof names, then sync again.")
+        steps.append(
+            f"Edit the tree in {report.session}, then `patchq sync --continue`;"
+            " or `patchq sync --abort`."
+            if report.session
+            else "Mend the patch that the proof names, then sync again."
+        )
     return steps
+
+
+def _in_session(report: SyncReport, asks: list[PatchReport]) -> list[str]:
+    """What to type where a session is open: about the patch that its tree shows."""
+    shown = next(patch for patch in asks if patch.name == report.shown)
+    if shown.conflicts:
+        files = ", ".join(show(conflict.path) for conflict in shown.conflicts)
+        asked = f"Resolve {files} of {shown.name} in"
+    else:
+        asked = f"Is {shown.name} upstream's now? Answer, or edit it in"
+    commands = [
+        ("patchq sync --continue", "go on"),
+        (f"patchq sync --skip {shown.name}", "hold it back"),
+        (f"patchq decide {shown.name} drop --why TEXT", "let it go"),
+        ("patchq sync --abort", "end the session: the queue is as it was"),
+    ]
+    if not shown.conflicts:
+        commands.insert(0, (f"patchq decide {shown.name} keep --why TEXT", "keep it as it is"))
+    wide = max(len(command) for command, _ in commands)
+    told = [f"  {command:{wide}}  {what}" for command, what in commands]
+    left = [patch.name for patch in asks if patch is not shown]
+    after = [f"After it: {', '.join(left)}."] if left else []
+    return [asked, f"  {report.session}", "and type one of", *told, *after]
+
+
+def _step(patch: PatchReport) -> str:
+    """What to do about one patch that asks, without a session."""
+    drop = f"`patchq decide {patch.name} drop --why TEXT`"
+    if patch.verdict == "uncertain":
+        return (
+            f"{patch.name}: is it upstream's now? `patchq decide {patch.name} keep|drop"
+            " --why TEXT`, then sync again."
+        )
+    return (
+        f"{patch.name}: resolve it in the session that `patchq sync` opens, or let it go with"
+        f" {drop}, then sync again."
+    )

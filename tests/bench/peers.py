@@ -59,7 +59,7 @@ def stgit(case: Case, place: Path, env: Env, whole: bool = False) -> Outcome:
 def quilt(case: Case, place: Path, env: Env, whole: bool = False) -> Outcome:
     """``quilt push -a`` on the unpacked new release, with quilt's own fuzz."""
     tree = fresh(place / "quilt")
-    _unpack(case, f"v{case.new}", tree, env)
+    unpack(case, f"v{case.new}", tree, env)
     shutil.copytree(case.patches, tree / "patches")
     args = ["quilt", "--quiltrc", "-", "push", "-a"]
     did = cost(args, cwd=tree, env=env, whole=whole, ok=False)
@@ -82,7 +82,7 @@ def _clone(case: Case, place: Path, env: Env) -> Path:
     return tree
 
 
-def _unpack(case: Case, ref: str, tree: Path, env: Env) -> None:
+def unpack(case: Case, ref: str, tree: Path, env: Env) -> None:
     where = {"GIT_DIR": str(case.repo), "GIT_WORK_TREE": str(tree)}
     scratch = dict(env) | where | {"GIT_INDEX_FILE": str(tree.parent / "unpack.index")}
     git("read-tree", ref, cwd=tree, env=scratch)

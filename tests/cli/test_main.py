@@ -202,7 +202,16 @@ def test_every_command_has_an_example(tmp_path: Path, name: str) -> None:
 
 
 def test_every_module_of_a_command_is_in_the_table() -> None:
-    helpers = {"__init__", "complete", "main", "options", "out"}
+    helpers = {
+        "__init__",
+        "complete",
+        "main",
+        "options",
+        "out",
+        "pr_options",
+        "rearrange",
+        "worktree",
+    }
     found = {path.stem for path in Path(module.__file__).parent.glob("*.py")} - helpers
     assert found == {module.MODULES.get(name, name) for name in module.COMMANDS}
 

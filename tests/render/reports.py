@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from patchq.carry.bring import ImportReport
+from patchq.carry.clash import Clash
 from patchq.carry.decide import DecideReport
-from patchq.carry.export import ExportReport
+from patchq.carry.export import ExportReport, MboxReport
 from patchq.carry.inspect import CheckReport, Event, HistoryReport, StatusReport
+from patchq.carry.merge import Blob
 from patchq.carry.report import Check, PatchReport, Proof, SyncReport
 from patchq.carry.start import InitReport
 from patchq.judge.model import Cause, Conflict, Finding, Signal
@@ -69,8 +71,16 @@ TORN = PatchReport(
     "ask",
     (Signal("merge", "unclear", "conflicts in a.txt (content)"),),
     (
-        Conflict(b"a.txt", "content", Cause("0123456789abcdef", "org/demo#7", "Change a.txt")),
+        Conflict(b"a.txt", "content", (Cause("0123456789abcdef", "org/demo#7", "Change a.txt"),)),
         Conflict(b"\xff.txt", "deleted upstream"),
+    ),
+    clashes=(
+        Clash(
+            *(b"a.txt", b"b.txt", "content"),
+            *(Blob("100644", b"a\n"), Blob("100644", b"b\n"), Blob("100755", b"c\n")),
+            b"1\n<<<<<<< 2.0\nb\n||||||| before\na\n=======\nc\n>>>>>>> torn\n",
+        ),
+        Clash(b"\xff.txt", b"\xff.txt", "deleted upstream", Blob("120000", b"x"), None, None),
     ),
 )
 UNCERTAIN = PatchReport(
@@ -108,6 +118,9 @@ DONE = sync(KEPT, DROPPED, SHRUNK, HELD)
 ASKED = sync(
     KEPT, TORN, UNCERTAIN, proof=Proof(), recorded=False, entry=None, recovered="It was completed."
 )
+OPEN = sync(
+    TORN, UNCERTAIN, proof=Proof(), recorded=False, entry=None, session="/tree", shown="torn"
+)
 UNPROVED = sync(KEPT, proof=PROOF, recorded=False, entry=None)
 TRIED = sync(KEPT, recorded=False, entry=None, dry_run=True)
 NOTHING = sync(KEPT, HELD, base_from="2.0", changed=False, recorded=False, entry=None)
@@ -117,9 +130,16 @@ TWO = made(2, "two", b"diff --git a/b b/b\n")
 SERIES = Series((Line("patch", ONE.file, ONE), serieses.held_line(TWO, "not yet")))
 INIT = InitReport("demo", "upstream/demo.toml", "series", Release("1.0", "c0", "1234"), 1)
 IMPORT = ImportReport(
-    "demo", (ONE, TWO), (("one", "Patchq-Check: rm -rf /"),), "1234", HOLDS, 2, dry_run=False
+    "demo",
+    (ONE, TWO),
+    (("one", "Patchq-Check: rm -rf /"),),
+    "1234",
+    HOLDS,
+    2,
+    commits=(("c1", "c2"), ("two.patch",)),
 )
 EXPORT = ExportReport("demo", "/src/demo", "patchq", "1.0", "c1", "1234", 2)
+MBOX = MboxReport("demo", "series.mbox", "1.0", 2)
 CHECK = CheckReport("demo", "1.0", "1234", PROOF)
 STATUS = StatusReport("demo", "git ../demo", "1.0", "1234", 3, (("two", "not yet"),), 1, True)
 CHANGED = StatusReport("demo", "git ../demo", "1.0", "", 3, (), 0, False, "It was completed.")
@@ -154,7 +174,7 @@ def evil() -> SyncReport:
         "conflict",
         "ask",
         (signal, signal),
-        (Conflict(path, EVIL, cause),),
+        (Conflict(path, EVIL, (cause,)),),
         (Finding(EVIL, path, EVIL),),
         f"## {EVIL} ##\n-+{EVIL}\n++```\n++````\n++{EVIL}",
     )

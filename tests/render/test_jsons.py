@@ -43,6 +43,8 @@ def test_sync() -> None:
         "entry": 7,
         "recovered": None,
         "session": None,
+        "shown": None,
+        "notes": [],
         "upstream": SEEN,
         "patches": [
             {
@@ -88,14 +90,17 @@ def test_sync_that_asks() -> None:
     assert (found["recorded"], found["entry"]) == (False, None)
     assert found["recovered"] == "It was completed."
     assert found["proof"] == {"ok": False, "checks": []}
-    assert found["patches"][1]["conflicts"] == [
-        {
-            "path": "a.txt",
-            "kind": "content",
-            "cause": {"commit": "0123456789abcdef", "pr": "org/demo#7", "title": "Change a.txt"},
-        },
-        {"path": "\udcff.txt", "kind": "deleted upstream", "cause": None},
-    ]
+    first, second = found["patches"][1]["conflicts"]
+    assert (first["path"], first["kind"], first["new_path"]) == ("a.txt", "content", "b.txt")
+    assert first["cause"]["commit"] == "0123456789abcdef"
+    assert first["sides"] == [{"line": 2, "ours": "b\n", "base": "a\n", "theirs": "c\n"}]
+    assert first["versions"] == {
+        "base": "100644 78981922613b2afb6025042ff6bd878ac1994e85",
+        "ours": "100644 61780798228d17af2d34fce4cfbdf35556832472",
+        "theirs": "100755 f2ad6c76f0115a6ba5b00456a849810e7ec0af20",
+    }
+    assert (second["path"], second["cause"]) == ("\udcff.txt", None)
+    assert (second["sides"], second["versions"]["ours"]) == ([], None)
 
 
 ONE = {"number": 1, "name": "one", "file": "0001-one.patch", "subject": "About one"}
@@ -139,7 +144,10 @@ ENTRY = Entry(
                 "tree": "1234",
                 "dry_run": False,
                 "entry": 2,
-                "patches": [ONE, TWO],
+                "patches": [
+                    {**ONE, "commits": ["c1", "c2"]},
+                    {**TWO, "commits": ["two.patch"]},
+                ],
                 "left_out": [{"name": "one", "field": "Patchq-Check: rm -rf /"}],
                 "proof": PROOF,
             },
@@ -158,12 +166,23 @@ ENTRY = Entry(
             },
         ),
         (
+            jsons.exported_mbox(reports.MBOX),
+            {
+                "schema": "patchq.export-mbox/1",
+                "queue": "demo",
+                "file": "series.mbox",
+                "base": "1.0",
+                "patches": 2,
+            },
+        ),
+        (
             jsons.check(reports.CHECK),
             {
                 "schema": "patchq.check/1",
                 "queue": "demo",
                 "base": "1.0",
                 "tree": "1234",
+                "renumbered": [],
                 "proof": FAILED,
             },
         ),
@@ -263,6 +282,7 @@ ENTRY = Entry(
                 "onto": "2.0",
                 "evidence": "0123456789abcdef",
                 "entry": 8,
+                "sync": None,
             },
         ),
         (

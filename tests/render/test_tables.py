@@ -50,14 +50,15 @@ def test_a_sync() -> None:
 def test_a_sync_that_asks() -> None:
     text = drawn(tables.sync(reports.ASKED))
     assert text.startswith("It was completed.\n")
-    assert "torn conflicts:\n  a.txt: content (since 0123456789 Change a.txt)\n" in text
+    assert "a.txt: content since 0123456789 (org/demo#7) Change a.txt\n    line 2, 2.0:" in text
     assert "  \\xff.txt: deleted upstream\n" in text
     assert "The proof was not made." in text
     assert "2 patches need your decision" in text
 
 
-def test_a_sync_without_a_change_is_one_line() -> None:
-    assert drawn(tables.sync(reports.NOTHING)) == "demo is on 2.0 already: nothing changed.\n"
+def test_a_sync_without_a_change_is_one_line_and_names_what_is_held() -> None:
+    said = "demo is on 2.0 already: nothing changed.\nheld: held, not applied: later.\n"
+    assert drawn(tables.sync(reports.NOTHING)) == said
 
 
 def test_upstream_was_not_reached() -> None:

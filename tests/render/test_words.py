@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from patchq.carry.report import SyncReport
@@ -48,15 +50,37 @@ def test_next_steps() -> None:
     assert words.next_steps(reports.DONE)[0].startswith("`patchq undo` takes it back")
     torn, unsure = words.next_steps(reports.ASKED)
     assert torn == (
-        "torn: rewrite it for 2.0, or let it go with"
+        "torn: resolve it in the session that `patchq sync` opens, or let it go with"
         " `patchq decide torn drop --why TEXT`, then sync again."
     )
     assert "`patchq decide unsure keep|drop --why TEXT`" in unsure
+    assert words.next_steps(reports.OPEN) == [
+        "Resolve a.txt, \\xff.txt of torn in",
+        "  /tree",
+        "and type one of",
+        "  patchq sync --continue              go on",
+        "  patchq sync --skip torn             hold it back",
+        "  patchq decide torn drop --why TEXT  let it go",
+        "  patchq sync --abort                 end the session: the queue is as it was",
+        "After it: unsure.",
+    ]
+    question = words.next_steps(replace(reports.OPEN, shown="unsure"))
+    assert question[0] == "Is unsure upstream's now? Answer, or edit it in"
+    assert "  patchq decide unsure keep --why TEXT  keep it as it is" in question
+    unproved = replace(reports.UNPROVED, session="/tree")
+    assert words.next_steps(unproved) == [
+        "Edit the tree in /tree, then `patchq sync --continue`; or `patchq sync --abort`."
+    ]
     assert words.next_steps(reports.UNPROVED) == [
         "Mend the patch that the proof names, then sync again."
     ]
     assert words.next_steps(reports.TRIED) == []
     assert words.next_steps(reports.NOTHING) == []
+
+
+def test_what_is_held_is_named_at_every_sync() -> None:
+    assert words.held(reports.NOTHING) == ["held: held, not applied: later."]
+    assert words.held(reports.DONE) == [], "its table names it"
 
 
 def test_every_action_has_a_word() -> None:

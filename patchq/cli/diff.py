@@ -1,0 +1,27 @@
+"""`patchq diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from patchq.cli.options import Json, QueueName
+from patchq.cli.worktree import Paths
+
+
+def command(paths: Paths = None, queue: QueueName = None, json: Json = False) -> None:
+    """Show the edits of the working tree that no patch has yet, new files included.
+
+    patchq diff
+
+    patchq diff vllm/config
+    """
+    from patchq.carry.workspace import read_queue, reading
+    from patchq.cli.out import give, say
+    from patchq.render import work
+    from patchq.work.look import paths_in, queue_around, unrefreshed
+
+    project, recovered = reading(Path.cwd(), "diff")
+    say(recovered)
+    found = read_queue(project, queue or queue_around(project, Path.cwd()))
+    report = unrefreshed(found, paths_in(found, Path.cwd(), paths or []))
+    give(json, lambda: work.diff_json(report), lambda: work.diff(report))

@@ -1,0 +1,88 @@
+"""The replay itself, on a mirror of a few pull requests: what is true, and who sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.measure import hermetic
+from tests.bench.replay import odd, table
+from tests.bench.replay_build import Builder, Item, Replay
+from tests.bench.replay_ways import WAYS, Found, score
+from tests.support.history import History, git, lines
+
+TEXT = lines(range(1, 81))
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    """#1 lands as it is, #2 with a tweak, #3 not, #4 later, #5 is reverted, #6 lands as #7."""
+    folder = tmp_path_factory.mktemp("replay")
+    up = History(folder / "mirror.git")
+    up.commit("Start").write("a.py", TEXT).write("b.py", TEXT).write("c.py", TEXT).tag("v1")
+    for number, (name, at) in enumerate(
+        [("a.py", 5), ("a.py", 40), ("b.py", 5), ("b.py", 40), ("c.py", 5), ("c.py", 40)], 1
+    ):
+        up.branch(f"pr{number}", at="v1").commit(f"Change {number}").edit(name, *new(at, number))
+    main = up.branch("main", at="v1")
+    main.commit("Change 1 (#1)").edit("a.py", *new(5, 1))
+    main.commit("Change 2 (#2)").edit("a.py", *new(40, 2, tweak=True))
+    main.commit("Change 5 (#5)").edit("c.py", *new(5, 5))
+    main.commit('Revert "Change 5 (#5)" (#8)').edit("c.py", *reversed(new(5, 5)))
+    main.commit("Change 6, by another (#7)").edit("c.py", *new(40, 6)).tag("v2")
+    main.commit("Change 4 (#4)").edit("b.py", *new(40, 4))
+    up.save()
+    for number in range(1, 7):
+        git(up.path, "update-ref", f"refs/pull/{number}/head", f"refs/heads/pr{number}")
+    return Builder(up.path, "v1", "v2", folder / "work", hermetic(folder / "home")).build(60)
+
+
+def new(at: int, number: int, *, tweak: bool = False) -> tuple[bytes, bytes]:
+    """An edit of line `at`: the old text and the new one."""
+    added = b"".join(b"    step_%d_of_%d()\n" % (n, number) for n in range(8))
+    return b"line %d\n" % at, b"line %d\n" % at + (
+        added.replace(b"step_4", b"leap_4") if tweak else added
+    )
+
+
+def test_the_truth(replay: Replay) -> None:
+    assert {item.name: item.kind for item in replay.items} == {
+        "p2": "changed in review",
+        "p1-p3": "bundled",
+        "p4": "landed later",
+        "p5": "reverted",
+        "p6": "other number",
+    }
+
+
+@pytest.mark.parametrize("way", ["numbers", "plain"])
+def test_ours(replay: Replay, way: str, tmp_path: Path) -> None:
+    found = WAYS[way][1](replay, tmp_path, hermetic(tmp_path / "home"))
+
+    assert (found.dropped, found.stopped, found.shrunk) == ({"p2", "p6"}, set(), {"p1-p3"})
+
+
+def test_a_peer(replay: Replay, tmp_path: Path) -> None:
+    found = WAYS["rebase"][1](replay, tmp_path, hermetic(tmp_path / "home"))
+
+    # The patch id of a commit that was reverted drops the patch, the tweak stops it.
+    assert found.dropped == {"p5", "p6"}
+    assert found.stopped == {"p2"}
+
+
+def test_the_table() -> None:
+    items = [
+        Item("p1", "as carried", (1,), ("a",), "1"),
+        Item("p2", "changed in review", (2,), ("b",), "2"),
+        Item("p3", "reverted", (3,), ("c",), "3"),
+        Item("p4", "never landed", (4,), ("d",), "4"),
+    ]
+    found = Found(dropped={"p1", "p3"}, stopped={"p4"})
+    told = score(items, found)
+    assert (told.landed, told.recognised, told.stale, told.lost) == (2, 1, ("p2",), ())
+    assert (told.reverted_lost, told.stops, told.stops_on_landed) == (1, 1, 0)
+    text = table([items], [{"plain": found}])
+    assert "| 1/2 | 1/1 | 0/1 | 0 | 1/1 | 1 | 0 | 1 | 0.0 |" in text
+    replay = Replay(Path(), Path(), "v1", "v2", items)
+    assert odd([(replay, {"plain": found})]) == "v1..v2 plain: stale: p2 ()"
