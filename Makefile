@@ -31,7 +31,7 @@ sync: venv
 
 test: lint
 	@$(BIN)/python ci/github-descriptions.py
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: venv-test
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.' >&2; exit 1; }
@@ -44,7 +44,7 @@ format: venv-test
 
 coverage: venv-test
 	@$(BIN)/python ci/github-descriptions.py
-	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-report=html $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term --cov-report=html $(ARGS)
 
 bench: venv-test
 	@ci/install-test-packages.sh --bench

@@ -1,0 +1,267 @@
+"""Pull requests made of what really changed between two vLLM releases, carried until they land.
+
+Both releases come from the package index. The history between them is made here, of 0.30.0's own
+files, on the forge double.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.forge.commits import Commit
+from tests.support.forge.fixtures import forge, forge_server  # noqa: F401
+from tests.support.forge.pull import Pull
+from tests.support.forge.repo import Repo
+from tests.support.forge.server import Forge
+from tests.support.history import git
+from tests.support.vllm import Repository, first_series
+
+pytestmark = pytest.mark.network
+
+OLD, NEW = "0.29.0", "0.30.0"
+DRAFT = "  # for now"
+MODEL = re.compile(r"glm5_?next", re.IGNORECASE)
+NAMED_IN = (
+    "vllm/model_executor/models/registry.py",
+    "vllm/transformers_utils/config.py",
+    "vllm/transformers_utils/configs/__init__.py",
+    "vllm/transformers_utils/processors/__init__.py",
+)
+"""Where 0.30.0 names the model, beside its own files; more than that changed there."""
+
+
+class Releases:
+    """The trees of both, in the store that patchq made of the archives."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.old, self.new = (
+            self._git("rev-parse", f"refs/patchq/releases/{release}^{{tree}}").strip()
+            for release in (OLD, NEW)
+        )
+
+    def _git(self, *args: str) -> str:
+        return git(self.store, *args).decode("utf-8", "surrogateescape")
+
+    def _diff(self, *args: str) -> list[str]:
+        trees = (self.old, self.new)
+        found = self._git(
+            "diff-tree", "-r", "--no-renames", "-z", *args[:-1], *trees, "--", args[-1]
+        )
+        return found.split("\0")[:-1]
+
+    def file(self, tree: str, path: str) -> str:
+        return self._git("cat-file", "blob", f"{tree}:{path}")
+
+    def model(self) -> dict[str, str]:
+        """The model's own files, and of the others the lines that name it."""
+        added = self._diff("--diff-filter=A", "--name-only", ".")
+        files = {path: self.file(self.new, path) for path in added if MODEL.search(path)}
+        for path in NAMED_IN:
+            files[path] = naming(self.file(self.old, path), self.file(self.new, path))
+        return files
+
+    def small_fix(self, under: str) -> str:
+        """The first file there in which some lines were exchanged for some others."""
+        for row in self._diff("--diff-filter=M", "--numstat", under):
+            more, less, path = row.split("\t")
+            if more.isdecimal() and 3 <= int(more) <= 8 and 1 <= int(less) <= 8:
+                return path
+        raise AssertionError(f"no small fix in {under}")
+
+
+def naming(old: str, new: str) -> str:
+    """`old` with those changes towards `new` that name the model."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    made: list[str] = []
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for _, start, end, new_start, new_end in blocks:
+        theirs = after[new_start:new_end]
+        wanted = theirs != before[start:end] and any(map(MODEL.search, theirs))
+        made += theirs if wanted else before[start:end]
+    return "".join(made)
+
+
+def before_review(old: str, new: str) -> str:
+    """`new` with the last line that it adds said otherwise."""
+    known, lines = set(old.splitlines()), new.splitlines()
+    last = max(at for at, line in enumerate(lines) if line.strip() and line not in known)
+    lines[last] += DRAFT
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(repr=False)
+class Upstream:
+    """vLLM from 0.29.0 to 0.30.0, in which four pull requests land."""
+
+    releases: Releases
+    repo: Repo
+
+    @classmethod
+    def at_the_old_one(cls, releases: Releases, forge: Forge) -> Upstream:  # noqa: F811
+        """Nothing is copied: the repository borrows the objects of the store."""
+        repo = forge.repo("vllm-project/vllm")
+        borrowed = repo.path / "objects/info/alternates"
+        borrowed.write_text(f"{releases.store / 'objects'}\n")
+        made = cls(releases, repo)
+        repo.bare.set("refs/heads/main", repo.bare.write(made._all_of(releases.old, OLD)))
+        repo.tag(f"v{OLD}")
+        return made
+
+    def _all_of(self, tree: str, message: str, *parents: str) -> Commit:
+        when = self.repo.clock.tick()
+        return Commit(parents, tree, f"{message}\n", "Mona Maintainer", when, {})
+
+    def opens(self, title: str, files: dict[str, str], *, number: int) -> Pull:
+        pull = self.repo.pull(title, number=number)
+        for path, text in files.items():
+            pull.write(path, text.encode("utf-8", "surrogateescape"))
+        return pull
+
+    def fix(self, under: str, number: int) -> Pull:
+        path = self.releases.small_fix(under)
+        text = self.releases.file(self.releases.new, path)
+        return self.opens(f"[Bugfix] {path}", {path: text}, number=number)
+
+    def released(self) -> None:
+        """One commit brings all the rest."""
+        bare = self.repo.bare
+        rest = self._all_of(self.releases.new, "All the rest", bare.sha("refs/heads/main"))
+        bare.set("refs/heads/main", bare.write(rest))
+        self.repo.tag(f"v{NEW}")
+
+
+@dataclass(repr=False)
+class Story:
+    """Two queues on 0.29.0 with the shipped patches; `queue` carries the pull requests as well."""
+
+    forge: Forge
+    upstream: Upstream
+    queue: Repository
+    alone: Repository
+    model: Pull
+    fixes: list[Pull]
+    reviewed: Pull
+    path: str
+    """What the reviewed one changes."""
+    draft: str
+    final: str
+    pulls: dict[str, Pull] = field(default_factory=dict)
+    """By the patch that came from it."""
+
+    def takes(self, pull: Pull) -> None:
+        args = ("pr", "add", pull.key, "--import", "--exclude", "tests/*", "--json")
+        (patch,) = json.loads(self.queue.patchq(*args))["patches"]
+        self.pulls[patch["name"]] = pull
+
+    def lands(self) -> None:
+        for pull in (self.model, *self.fixes):
+            pull.lands_by_squash()
+        self.reviewed.lands_by_squash().write(self.path, self.final.encode())
+        self.upstream.released()
+
+    def sync(self, *more: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+        said = self.queue.patchq("sync", "--onto", NEW, "--json", *more, codes=codes)
+        report: dict[str, Any] = json.loads(said)
+        return report
+
+    def became(self, report: dict[str, Any]) -> dict[str, tuple[str, str]]:
+        """Verdict and action, by pull request; by name for the shipped patches."""
+        keys = {name: pull.key for name, pull in self.pulls.items()}
+        return {
+            keys.get(patch["name"], patch["name"]): (patch["verdict"], patch["action"])
+            for patch in report["patches"]
+        }
+
+
+@pytest.fixture
+def story(
+    tmp_path: Path,
+    cache: Path,
+    forge: Forge,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> Story:
+    monkeypatch.setenv("GITHUB_TOKEN", forge.token)
+    alone = first_series(tmp_path / "alone", cache)
+    alone.sync(NEW)
+    releases = Releases(cache / "stores/index-vllm.git")
+    upstream = Upstream.at_the_old_one(releases, forge)
+
+    queue = first_series(tmp_path / "queue", cache)
+    file = queue.root / "upstream/vllm.toml"
+    keys = forge.toml(upstream.repo)
+    file.write_text(file.read_text().replace("[[sources]]", f"{keys}\n[[sources]]"))
+    queue.patchq("upstream", "add-git", forge.git(upstream.repo))
+
+    model = upstream.opens("[Model] GLM-5.3-Flash", releases.model(), number=53906)
+    fixes = [upstream.fix("csrc", 54001), upstream.fix("vllm/v1", 54002)]
+    path = releases.small_fix("vllm/model_executor/layers/quantization")
+    final = releases.file(releases.new, path)
+    draft = before_review(releases.file(releases.old, path), final)
+    reviewed = upstream.opens(f"[Bugfix] {path}", {path: draft}, number=54003)
+    made = Story(forge, upstream, queue, alone, model, fixes, reviewed, path, draft, final)
+    for pull in (model, *fixes, reviewed):
+        made.takes(pull)
+    return made
+
+
+STAYS = {
+    "series-version": ("needed", "keep"),
+    "repetition-detection-default": ("needed", "keep"),
+}
+
+
+def test_what_landed_between_two_releases_goes(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, reviewed = story.queue, story.reviewed
+    assert json.loads(queue.patchq("check", "--json"))["proof"]["ok"]
+    queue.commit()
+    story.lands()
+    landed = {pull.key: ("landed", "drop") for pull in (story.model, *story.fixes)}
+
+    # The two trees tell what landed as it was; whether the fourth did, nobody here can say.
+    by_trees = story.sync("--dry-run", "--offline", codes=(4,))
+    assert story.became(by_trees) == STAYS | landed | {reviewed.key: ("uncertain", "ask")}
+
+    # Upstream's commits do, and no forge need be asked.
+    monkeypatch.delenv("GITHUB_TOKEN")
+    story.forge.limits[None] = 0
+    by_history = story.sync("--dry-run", codes=(0, 6))
+    went = STAYS | landed | {reviewed.key: ("landed-with-changes", "drop")}
+    assert story.became(by_history) == went
+    assert git(queue.root, "status", "--porcelain") == b""
+
+    monkeypatch.setenv("GITHUB_TOKEN", story.forge.token)
+    report = story.sync()
+
+    assert report["upstream"]["notes"] == []
+    assert story.became(report) == went
+    for patch in report["patches"][2:]:
+        pull = story.pulls[patch["name"]]
+        told = {one["signal"]: one["detail"] for one in patch["evidence"]}
+        assert f"in {NEW} as {pull.landed[:10]} (#{pull.number})" in told["history"]
+        assert f"{pull.key} was merged" in told["pull-merged"]
+        assert patch["file"] is None
+    changed = report["patches"][-1]
+    assert "upstream's version differs from ours in 1 hunk" in changed["evidence"][0]["detail"]
+    (ours,) = set(story.draft.splitlines()) - set(story.final.splitlines())
+    assert f"-+{ours}" in changed["range_diff"]
+    assert f"++{ours.removesuffix(DRAFT)}" in changed["range_diff"]
+    assert report["proof"]["ok"] and report["recorded"]
+
+    left = sorted(path.name for path in (queue.root / "series").glob("*.patch"))
+    assert left == ["0001-series-version.patch", "0002-repetition-detection-default.patch"]
+    assert queue.patchq("tree") == story.alone.patchq("tree")
+    for name in left:
+        alone = story.alone.root / "series" / name
+        assert (queue.root / "series" / name).read_bytes() == alone.read_bytes()
+    assert json.loads(queue.patchq("pr", "list", "--json"))["pulls"] == []
+    assert json.loads(queue.patchq("check", "--json"))["proof"]["ok"]
