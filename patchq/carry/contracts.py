@@ -80,6 +80,7 @@ class _Look:
     ) -> Iterator[Finding]:
         if not file.path.endswith(b".py") or file.deleted:
             return
+        yield from self._components_in(each.tree, file.path)
         now = self._uses(each.tree, file.path, added(file))
 
         def before() -> list[Use]:
@@ -92,7 +93,6 @@ class _Look:
 
         for broken in contracts.broken(file.path, now, before):
             yield self._told(each.tree, broken)
-        yield from self._components_in(each.tree, file.path)
 
     def _components_in(self, tree: str, path: bytes) -> Iterator[Finding]:
         """What the whole file uses of the other components, and their releases lack."""

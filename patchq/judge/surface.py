@@ -77,7 +77,7 @@ def read(module: str, source: bytes, *, package: bool) -> Surface | None:
     path = Path(*module.split("."), "__init__.py" if package else "_.py")
     seen: Any = griffe.visit(module, filepath=path, code=text)
     names: dict[str, Name] = {}
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for name, member in seen.members.items():
         if not name.endswith("/*"):
             names[name] = _name(member, classes)
@@ -91,6 +91,10 @@ def read(module: str, source: bytes, *, package: bool) -> Surface | None:
         # griffe needs the whole package to know what a relative import is relative to.
         if known is None or (known.kind == "import" and target):
             names[name] = Name("import", target=target) if target else Name("attribute")
+    if "global " in text:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):
+                names |= {name: Name("attribute") for name in node.names if name not in names}
     dynamic = "__getattr__" in names or "globals()" in text
     return Surface(names, tuple(stars), dynamic)
 
@@ -230,9 +234,7 @@ def _loose(tree: ast.Module, package: str) -> dict[str, str]:
     """Names that the module binds in any other way outside of functions and classes, and where
     those come from that an import brings. `*`, numbered, stands for a star import.
     """
-    found = {
-        name: "" for each in ast.walk(tree) if isinstance(each, ast.Global) for name in each.names
-    }
+    found: dict[str, str] = {}
     todo: list[ast.AST] = list(reversed(tree.body))
     while todo:
         node = todo.pop()

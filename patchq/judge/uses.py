@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,7 +46,9 @@ class Use:
     unsure: bool = False
 
 
-Scope = dict[str, Thing]
+Later = Callable[[], Thing]
+Scope = dict[str, Thing | Later]
+"""Names and what they are, found out where a wanted line uses one: modules cost time to read."""
 
 
 def uses(
@@ -75,19 +77,23 @@ class _Reader:
         self.world = world
         self.found: list[Use] = []
 
-    def body(self, nodes: list[ast.stmt], scopes: list[Scope], owner: Thing | None) -> None:
+    def body(self, nodes: list[ast.stmt], scopes: list[Scope], owner: Later | None) -> None:
         for node in nodes:
             self.visit(node, scopes, owner)
 
-    def visit(self, node: ast.AST, scopes: list[Scope], owner: Thing | None) -> None:
+    def visit(self, node: ast.AST, scopes: list[Scope], owner: Later | None) -> None:
         if not self._reaches(node):
             return
         if isinstance(node, ast.ClassDef):
             for each in (*node.decorator_list, *node.bases, *node.keywords):
                 self.visit(each, scopes, owner)
-            inner = self.world.in_module(self.module, node.name) if len(scopes) == 1 else UNKNOWN
+            nested = len(scopes) > 1
             # A class's own names are no scope of its methods; what is read in its body may be.
-            self.body(node.body, [*scopes, _bound_by(node.body)], inner)
+            self.body(
+                node.body,
+                [*scopes, _bound_by(node.body)],
+                lambda: UNKNOWN if nested else self.world.in_module(self.module, node.name),
+            )
         elif isinstance(node, Function):
             self._function(node, scopes, owner)
         elif isinstance(node, ast.Try) and _forgives(node):
@@ -120,11 +126,11 @@ class _Reader:
         at = bisect_left(self.sorted, first)
         return at < len(self.sorted) and self.sorted[at] <= (node.end_lineno or first)  # type: ignore[attr-defined]
 
-    def _children(self, node: ast.AST, scopes: list[Scope], owner: Thing | None) -> None:
+    def _children(self, node: ast.AST, scopes: list[Scope], owner: Later | None) -> None:
         for child in ast.iter_child_nodes(node):
             self.visit(child, scopes, owner)
 
-    def _function(self, node: Function, scopes: list[Scope], owner: Thing | None) -> None:
+    def _function(self, node: Function, scopes: list[Scope], owner: Later | None) -> None:
         decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
         for each in (*decorators, *node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(each, scopes, owner)
@@ -138,7 +144,7 @@ class _Reader:
             if "classmethod" in names:
                 scope[node.args.args[0].arg] = owner
             elif "staticmethod" not in names:
-                scope[node.args.args[0].arg] = as_object(owner)
+                scope[node.args.args[0].arg] = lambda: as_object(owner())
         outer = scopes[:-1] if owner is not None and len(scopes) > 1 else scopes
         inner: list[ast.stmt] = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
         locals_ = _bound_by(inner)
@@ -149,35 +155,35 @@ class _Reader:
     def _infer(self, body: list[ast.stmt], stack: list[Scope], given: set[str]) -> None:
         """Types of the locals that are bound once, from what they are bound to."""
         count: dict[str, int] = dict.fromkeys(given, 1)
-        values: dict[str, Thing] = {}
+        values: Scope = {}
         for node in _own(body):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 count[node.id] = count.get(node.id, 0) + 1
-        for node in _own(body):
-            if isinstance(node, ast.ImportFrom):
+            elif isinstance(node, ast.ImportFrom):
                 source = import_source(node, self.package)
                 for each in node.names:
-                    values[each.asname or each.name] = self.world.absolute(f"{source}.{each.name}")
+                    values[each.asname or each.name] = self._absolute(f"{source}.{each.name}")
             elif isinstance(node, ast.Import):
                 for each in node.names:
                     first = each.name if each.asname else each.name.partition(".")[0]
-                    values[each.asname or first] = self.world.absolute(first)
+                    values[each.asname or first] = self._absolute(first)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 values[node.target.id] = self._annotated(node.annotation)
-            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target = node.targets[0]
-                if isinstance(target, ast.Name) and count[target.id] == 1:
-                    values[target.id] = self.type_of(node.value, stack)
-                    stack[-1][target.id] = values[target.id]
-        for name, number in count.items():
-            if number > 1:
-                stack[-1][name] = UNKNOWN
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                values[node.targets[0].id] = self._valued(node.value, stack)
         stack[-1] |= {key: value for key, value in values.items() if count.get(key, 1) == 1}
+        stack[-1] |= {name: UNKNOWN for name, number in count.items() if number > 1}
 
-    def _annotated(self, annotation: ast.expr | None) -> Thing:
+    def _absolute(self, whole: str) -> Later:
+        return lambda: self.world.absolute(whole)
+
+    def _valued(self, node: ast.expr, stack: list[Scope]) -> Later:
+        return lambda: self.type_of(node, stack)
+
+    def _annotated(self, annotation: ast.expr | None) -> Thing | Later:
         if annotation is None:
             return UNKNOWN
-        return self.world.object_of(self.module, ast.unparse(annotation))
+        return lambda: self.world.object_of(self.module, ast.unparse(annotation))
 
     def type_of(self, node: ast.expr, scopes: list[Scope]) -> Thing:
         """What the expression gives, read as a value."""
@@ -188,7 +194,7 @@ class _Reader:
         if isinstance(node, ast.Name):
             for scope in reversed(scopes):
                 if node.id in scope:
-                    return scope[node.id]
+                    return _known(scope, node.id)
             if node.id in IMPLICIT:
                 return UNKNOWN
             return self.world.in_module(self.module, node.id)
@@ -236,6 +242,15 @@ class _Reader:
                 continue
             whole = f"{source}.{each.name}" if source else each.name
             self._seen(each.lineno, f"import {whole}", self.world.absolute(whole))
+
+
+def _known(scope: Scope, name: str) -> Thing:
+    found = scope[name]
+    if callable(found):
+        # What is made of itself (`x = x.next`) ends here.
+        scope[name] = UNKNOWN
+        found = scope[name] = found()
+    return found
 
 
 def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from patchq.carry import contracts
+from patchq.config import cache_dir
 from tests.support.history import History, git, lines
 from tests.support.inside import Said, call
 from tests.support.kit import bare_repository
@@ -75,3 +77,17 @@ def test_it_is_said_to_people_too(story: Story) -> None:
 def test_a_release_that_kept_everything_has_nothing_said_of_it(story: Story) -> None:
     story.upstream.commit("More").write("kit/more.py", b"").tag("v2")
     assert json.loads(story.sync("--json").out)["patches"][0]["findings"] == []
+
+
+def test_a_second_look_reads_what_the_first_found(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.upstream.commit("Rename it").edit("kit/pool.py", b"def take", b"def lend").tag("v2")
+    first = story.sync("--json", "--dry-run").json["patches"]
+    monkeypatch.setattr(contracts, "check", None)  # it is not asked again
+    again = call(story.root, "sync", "--onto", "v2", "--json", "--dry-run").json["patches"]
+    assert again == first and again[0]["findings"]
+    monkeypatch.undo()
+    for kept in (cache_dir() / "findings").iterdir():
+        kept.write_bytes(b"torn")
+    assert call(story.root, "sync", "--onto", "v2", "--json").json["patches"] == first
