@@ -12,6 +12,7 @@ from patchq.carry.checks import runner
 from patchq.carry.fold import Carried, Carry, Knowing
 from patchq.carry.informed import informed, told
 from patchq.carry.prove import prove
+from patchq.carry.pulls.book import book, watched
 from patchq.carry.report import PatchReport, Proof, SyncReport, held_report
 from patchq.carry.resolutions import Resolutions
 from patchq.carry.workspace import Queue
@@ -108,6 +109,10 @@ def attempt(
     }
     changes = plan.changes(queue.config.series, queue.series, after, dropped)
     state = queue.state.on(base, "", "").on(target, after.digest, carry.tree)
+    # A pull request that went with its patch is not watched any more.
+    refused = decisions.pulls(queue.project, queue.config.name)
+    watching = watched(book(queue.config.track, after.all, state.pulls, refused))
+    state = replace(state, pulls={k: pull for k, pull in state.pulls.items() if k in watching})
     changes |= queue.state_file(state)
     # What was said in a session is recorded with what came of it.
     changes |= decisions.all_answered(queue.project, queue.config.name, said.decisions)

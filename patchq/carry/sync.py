@@ -35,9 +35,13 @@ def sync(
     with upstream_of(queue, offline=offline, refresh=refresh, progress=progress) as upstream:
         now = None if dry_run else _open(queue, upstream, onto)
         if now is not None:
+            from patchq.carry.pulls.watch import watch
             from patchq.carry.resume import again, resume
 
-            return replace(again(resume(queue, upstream, now, progress)), recovered=recovered)
+            # The session may be days old: what was seen is kept, and `resume` reads it again.
+            _, as_of = watch(queue, upstream.as_of(), offline=offline, progress=progress)
+            report = again(resume(queue, upstream, now, progress))
+            return replace(report, upstream=as_of, recovered=recovered)
         name = upstream.latest() if onto == "latest" else onto
         if _stands_on(queue, upstream, name):
             return replace(nothing(queue, upstream.as_of()), recovered=recovered)

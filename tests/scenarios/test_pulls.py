@@ -215,6 +215,43 @@ def test_a_merged_one_starts_where_it_left_its_branch(story: Story) -> None:
     assert story.content("docs/engine.md") == TEXT
 
 
+def test_a_merge_into_a_branch_that_was_merged_in_turn(story: Story) -> None:
+    """Pull requests go into `dev`, and `dev` into `main`: the merge is not on main's own line."""
+    story.pull(7).edit("engine.py", b"line 10\n", b"10\n")
+    story.upstream.branch("main").commit("else").edit("docs/engine.md", b"line 3\n", b"3\n")
+    story.start()
+    up = story.upstream.path
+
+    def merge(message: str, first: str, second: str) -> str:
+        tree = git(up, "merge-tree", "--write-tree", first, second).decode().strip()
+        parents = ("-p", first, "-p", second)
+        return git(up, "commit-tree", tree, *parents, "-m", message).decode().strip()
+
+    dev = merge("Merge pull request #7 from x", "v1", "pull-7")
+    git(up, "update-ref", "refs/heads/main", merge("Merge branch 'dev'", "main", dev))
+
+    story.pr("add", "7", "--import")
+    assert story.content("engine.py") == TEXT.replace(b"line 10\n", b"10\n")
+    assert story.content("docs/engine.md") == TEXT
+
+    story.call("sync", "--onto", "main", "--offline")
+    said = story.pr("add", "7", "--revert")
+    assert "is not known" not in said.out
+    assert story.content("engine.py") == TEXT
+
+
+def test_what_stands_twice_in_a_carried_one_stops_no_other(story: Story) -> None:
+    twice = b"if 1:\n    def turn():\n        return 1\nelse:\n    def turn():\n        return 2\n"
+    story.pull(7, message="Two ways").write("ways.py", twice)
+    story.pull(8, message="Else").edit("engine.py", b"line 10\n", b"10\n")
+    story.start()
+    story.pr("add", "7", "--import")
+
+    story.pr("add", "8", "--import")
+
+    story.call("check")
+
+
 # Heads that move
 
 

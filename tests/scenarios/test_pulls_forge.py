@@ -95,6 +95,10 @@ def test_from_opened_to_landed(story: Story) -> None:
     assert pull.sha in story.state()
     said = story.call("sync", "--onto", "v2", "--json")
     assert [patch["action"] for patch in said.json["patches"]] == ["drop"]
+    assert pull.key not in story.state(), "it went with its patch"
+    story.commit()
+    assert "no news" in story.pr("refresh").out
+    assert git(story.root, "status", "--porcelain") == b""
 
 
 def test_a_sync_records_what_it_saw(story: Story) -> None:
@@ -318,3 +322,21 @@ def test_without_a_forge_what_is_recorded_stays(story: Story) -> None:
     assert "Bad credentials" in said.out or "token" in said.out
     assert story.state() == before
     assert story.pr("list", "--offline", "--json").json["pulls"][0]["seen"]["state"] == "open"
+
+
+def test_another_sync_over_a_session_looks_again(story: Story) -> None:
+    """The one that stopped asked nobody; `sync` again, with a network, sees what was merged."""
+    pull = story.repo.pull("Add a knob")
+    pull.push("x").edit("engine.py", b"line 10\n", b"10\n")
+    story.pr("add", pull.key, "--import")
+    story.commit()
+    story.repo.commit("news").edit("engine.py", b"line 10\n", b"ten\n")
+    story.repo.tag("v2", at="main")
+    story.call("sync", "--onto", "v2", "--dry-run", code=4)
+    story.call("sync", "--onto", "v2", "--offline", code=4)
+    pull.closes()
+
+    said = story.call("sync", "--onto", "v2", "--json", code=4).json
+
+    signals = [one["signal"] for one in said["patches"][0]["evidence"]]
+    assert "pull-closed" in signals

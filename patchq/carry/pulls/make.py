@@ -118,7 +118,7 @@ def make(
             base.tree,
             after.applied,
             done.top.tree,
-            patched_before=_upstreams(pulls.store, pieces),
+            patched_before=_before(pulls.store, pieces, top.tree),
             progress=progress,
         )
     if not proof.ok:
@@ -134,11 +134,16 @@ def make(
     )
 
 
-def _upstreams(store: Store, pieces: Sequence[Piece]) -> Callable[[bytes], bytes | None]:
-    """A path's content as the pull request has it: what stands twice there already is not ours."""
+def _before(store: Store, pieces: Sequence[Piece], tree: str) -> Callable[[bytes], bytes | None]:
+    """A path's content as the pull request has it, else as the series has it, whose tree is `tree`.
+
+    What stands twice there already is not ours.
+    """
+    changed = {path for piece in pieces for path in take.paths(piece.diff)}
 
     def read(path: bytes) -> bytes | None:
-        entry = store.objects.lookup(store.objects.tree_of(pieces[-1].new), path)
+        where = store.objects.tree_of(pieces[-1].new) if path in changed else tree
+        entry = store.objects.lookup(where, path)
         return store.objects.blob(entry.oid) if entry else None
 
     return read

@@ -56,7 +56,7 @@ def _by_number(store: Store, number: int, tips: Sequence[str]) -> str | None:
     told = re.compile(rf".*\(#{number}\)|Merge pull request #{number} .*")
     for tip in tips:
         named = f"--grep=#{number}([^0-9]|$)"
-        form = ["log", "--first-parent", "--format=%H %s", "--extended-regexp", named]
+        form = ["log", "--format=%H %s", "--extended-regexp", named]
         done = store.git([*form, "--end-of-options", tip])
         for line in done.out.decode("utf-8", "replace").splitlines():
             commit, _, subject = line.partition(" ")

@@ -97,14 +97,16 @@ class Source:
         """The base of a head that its branch holds: what the merge's other side had of it."""
         done = self.heads.store.git(
             [
-                *("rev-list", "--first-parent", "--ancestry-path", "--parents", "--reverse"),
+                *("rev-list", "--merges", "--ancestry-path", "--parents", "--reverse"),
                 *("--end-of-options", self.heads.branch(branch) or head, f"^{head}"),
             ],
         )
-        merge = done.out.decode().split("\n", 1)[0].split()
-        if len(merge) == 3 and merge[2] == head:
-            base = self.heads.store.git(["merge-base", merge[1], head], ok=(0, 1)).out
-            return base.decode().strip() or merge[1]
+        # Not the first parents' line alone: what it was merged into may have been merged in turn.
+        for line in done.out.decode().splitlines():
+            _, first, *others = line.split()
+            if head in others:
+                base = self.heads.store.git(["merge-base", first, head], ok=(0, 1)).out
+                return base.decode().strip() or first
         if pull is not None and pull.commits:
             found = self.heads.store.resolve(f"{head}~{pull.commits}")
             if found is not None:
