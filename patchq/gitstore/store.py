@@ -106,6 +106,7 @@ class Store:
         env: Mapping[str, str] | None = None,
         ok: tuple[int, ...] = (0,),
         network: bool = False,
+        cwd: Path | None = None,
     ) -> Done:
         """Run a plumbing command here."""
         return run(
@@ -115,6 +116,7 @@ class Store:
             env={**self._borrowed, **(env or {})},
             ok=ok,
             network=network,
+            cwd=cwd,
         )
 
     def stream(self, args: Sequence[str], input: bytes) -> AbstractContextManager[Iterable[bytes]]:
@@ -241,11 +243,17 @@ class Store:
 
 
 class Index:
-    """A temporary index of a store: apply to it, write it as a tree."""
+    """A temporary index of a store: apply to it, write it as a tree.
+
+    Applied with --3way, a patch that makes a file which the index has already writes that file into
+    the work tree, --cached or not: there is an empty one for that, beside the index at `path`.
+    """
 
     def __init__(self, store: Store, path: Path) -> None:
         self._store = store
-        self._env = {"GIT_INDEX_FILE": str(path)}
+        self._tree = path.with_name("tree")
+        self._tree.mkdir()
+        self._env = {"GIT_INDEX_FILE": str(path), "GIT_WORK_TREE": str(self._tree)}
 
     def read(self, tree: str) -> None:
         self._store.git(["read-tree", tree], env=self._env)
@@ -253,9 +261,10 @@ class Index:
     def apply(self, patches: Sequence[Path], *, options: Sequence[str] = ()) -> Done:
         """`git apply --cached` of all patches in order; exact context, no fuzz."""
         return self._store.git(
-            ["apply", "--cached", "--whitespace=nowarn", *options, *map(str, patches)],
+            ["apply", "--cached", "--whitespace=nowarn", *options, *map(os.path.abspath, patches)],
             env=self._env,
             ok=(0, 1, 128),
+            cwd=self._tree,
         )
 
     def apply_bytes(self, patch: bytes, *, options: Sequence[str] = ()) -> Done:
@@ -265,6 +274,7 @@ class Index:
             env=self._env,
             input=patch,
             ok=(0, 1, 128),
+            cwd=self._tree,
         )
 
     def write(self) -> str:

@@ -263,6 +263,26 @@ def test_a_patch_is_applied_to_a_tree(store: Store, tmp_path: Path) -> None:
     assert store.git(["ls-files"]).out == b"", "the store has no index of its own"
 
 
+def test_nothing_is_written_into_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git apply --cached --3way checks out a file that the index has and the patch makes."""
+    history = History(tmp_path / "up.git")
+    history.commit().write("a.txt", b"1\n").tag("v1")
+    history.commit().write("new.txt", b"made\n").tag("v2")
+    history.save()
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with Store(history.path) as store:
+        old, new = (store.objects.tree_of(str(store.resolve(tag))) for tag in ("v1", "v2"))
+        (patch,) = store.diff_texts([(old, new)])
+        with store.index(new) as index:
+            done = index.apply_bytes(patch, options=["--3way"])
+            assert (done.code, index.write()) == (0, new)
+    assert not list(here.iterdir())
+
+
 def test_context_that_differs_is_refused(store: Store) -> None:
     old, new, other = trees(
         store,
