@@ -6,12 +6,15 @@ Read by griffe from the source alone; nothing is imported or run.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["function", "class", "attribute", "import"]
 
+_VALUE = re.compile(r"(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?P<call>\(.*\))?", re.DOTALL)
+_GIVEN = re.compile(r"\b(?:self|cls)\.(\w+)\s*(?:,|=(?!=)|:[^=\n]*=(?!=)|\sin\b|\sas\b|\))")
 READER = "1"
 """Changes whenever the same source would be read to another surface: part of the cache's key."""
 
@@ -77,10 +80,13 @@ def read(module: str, source: bytes, *, package: bool) -> Surface | None:
     path = Path(*module.split("."), "__init__.py" if package else "_.py")
     seen: Any = griffe.visit(module, filepath=path, code=text)
     names: dict[str, Name] = {}
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    lines = text.splitlines()
+    given = {
+        node.name: _assigned(lines, node) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
     for name, member in seen.members.items():
         if not name.endswith("/*"):
-            names[name] = _name(member, classes)
+            names[name] = _name(member, given)
     home = module if package else module.rpartition(".")[0]
     loose = _loose(tree, home)
     stars = [source for name, source in loose.items() if name.endswith("*")]
@@ -99,15 +105,14 @@ def read(module: str, source: bytes, *, package: bool) -> Surface | None:
     return Surface(names, tuple(stars), dynamic)
 
 
-def _name(member: Any, classes: Mapping[str, ast.ClassDef]) -> Name:
+def _name(member: Any, given: Mapping[str, set[str]]) -> Name:
     if member.is_alias:
         return Name("import", target=member.target_path)
     line = member.lineno or 0
     if member.is_class:
-        members = {name: _name(each, classes) for name, each in member.members.items()}
-        if member.name in classes:
-            for name in _assigned(classes[member.name]):
-                members.setdefault(name, Name("attribute", line))
+        members = {name: _name(each, given) for name, each in member.members.items()}
+        for name in given.get(member.name, ()):
+            members.setdefault(name, Name("attribute", line))
         return Name(
             "class",
             line,
@@ -161,14 +166,13 @@ def _of_value(member: Any) -> str:
     """The type that an attribute's value shows: `A(...)` is an A; a parameter is what it is
     annotated as, and `parameter.x.y` what stands there.
     """
-    try:
-        value = ast.parse(_text(member.value), mode="eval").body
-    except SyntaxError:
+    found = _VALUE.fullmatch(_text(member.value))
+    if found is None:
         return ""
-    if isinstance(value, ast.Call):
-        return dotted(value.func)
-    path = dotted(value)
-    if not path or member.parent is None or not member.parent.is_class:
+    path = found["path"]
+    if found["call"]:
+        return path
+    if member.parent is None or not member.parent.is_class:
         return ""
     init = member.parent.members.get("__init__")
     if init is None or not init.is_function:
@@ -218,16 +222,9 @@ def _classes(node: ast.expr) -> Iterator[str]:
         yield dotted(node)
 
 
-def _assigned(node: ast.ClassDef) -> set[str]:
-    """Attributes that any method gives its instance; griffe looks at `__init__` alone."""
-    return {
-        each.attr
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute)
-        and isinstance(each.ctx, ast.Store)
-        and isinstance(each.value, ast.Name)
-        and each.value.id in ("self", "cls")
-    }
+def _assigned(lines: list[str], node: ast.ClassDef) -> set[str]:
+    """Attributes that any method may give its instance; griffe looks at `__init__` alone."""
+    return set(_GIVEN.findall("\n".join(lines[node.lineno - 1 : node.end_lineno])))
 
 
 def _loose(tree: ast.Module, package: str) -> dict[str, str]:
