@@ -108,7 +108,7 @@ def _left(file: FileSeen, past: Past) -> int:
     nowhere upstream and is not in the landing either is a change of its own.
     """
     held = past.held.get(file.path, 0.0)
-    missing = round((1 - held) * max(file.lines, file.atoms))
+    missing = _missing(file, past)
     if file.merge == "empty":
         return 0
     if held < SOME:
@@ -126,17 +126,27 @@ def _left(file: FileSeen, past: Past) -> int:
     return 0 if held >= MOST else ALL
 
 
+def _missing(file: FileSeen, past: Past) -> int:
+    """About how many lines of a file the landing does not have."""
+    return round((1 - past.held.get(file.path, 0.0)) * max(file.lines, file.atoms))
+
+
 def _is_torn_text(file: FileSeen) -> bool:
     return file.kind in ("content", "both added the file")
 
 
 def _in_part(past: Past, torn: list[FileSeen], plain: Judgement) -> Judgement:
-    """Some of it landed: upstream's text wins where the landing was, the rest is carried on."""
+    """Some of it landed: upstream's text wins where the landing was, the rest is carried on.
+
+    Only where the rest stands clear of upstream's changes: what conflicts would be lost unseen.
+    """
     enough = HALF if past.named else MOST
     yields = [
         file.path
         for file in torn
-        if _is_torn_text(file) and past.held.get(file.path, 0.0) >= enough
+        if _is_torn_text(file)
+        and past.held.get(file.path, 0.0) >= enough
+        and _missing(file, past) <= file.clear
     ]
     if len(yields) == len(torn):
         made = _with(plain, "partly-landed", "shrink", _rest(past))

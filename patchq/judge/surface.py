@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from patchq.judge.parsed import parsed
+
 Kind = Literal["function", "class", "attribute", "import"]
 
 _VALUE = re.compile(r"(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?P<call>\(.*\))?", re.DOTALL)
@@ -66,11 +68,10 @@ def read(module: str, source: bytes, *, package: bool) -> Surface | None:
 
     `package`: the file is the `__init__.py` of it, from which relative imports count.
     """
-    try:
-        text = source.decode("utf-8")
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(source)
+    if tree is None:
         return None
+    text = source.decode("utf-8")
     import logging
     from pathlib import Path
 

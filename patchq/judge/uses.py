@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patchq.judge.fit import misfit
+from patchq.judge.parsed import parsed
 from patchq.judge.resolve import UNKNOWN, Defined, Missing, Module, Thing, World, as_object
 from patchq.judge.surface import dotted, import_source
 
@@ -59,9 +60,8 @@ def uses(
     Guarded ones (under `hasattr`, or in a `try` that catches their failure) are left out too: they
     were written for trees that lack them. Source that is no Python has no uses.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(source)
+    if tree is None:
         return []
     reader = _Reader(module, package, lines, world)
     reader.body(tree.body, [{}], None)
