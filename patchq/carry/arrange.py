@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from patchq.carry import journal, plan
-from patchq.carry.canonical import applied, readable
+from patchq.carry.canonical import applied, readable, standing
 from patchq.carry.checks import runner
-from patchq.carry.fold import ident, message
+from patchq.carry.fold import Carry
+from patchq.carry.message import ident, message
 from patchq.carry.prove import apply_check, prove
 from patchq.carry.replay import Chain, Change, Clash, File, Placed, chain, lined, replay
 from patchq.carry.report import DECISION, DONE, UNPROVED, Proof
 from patchq.carry.step import Patched
 from patchq.carry.workspace import Queue, base_of, upstream_of
+from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import Write
 from patchq.gitstore.objects import GITLINK, TREE
 from patchq.gitstore.store import Store
@@ -88,11 +90,16 @@ class ChangeReport:
 
 @contextmanager
 def opened(
-    queue: Queue, *, more: Sequence[Patch] = (), progress: Progress = SILENT
+    queue: Queue,
+    *,
+    more: Sequence[Patch] = (),
+    leaving: Patch | None = None,
+    progress: Progress = SILENT,
 ) -> Iterator[Bench]:
     """The queue's series on its base, line by line; `more` are patches whose files count, too.
 
-    Raises PatchqError where the series does not apply to its own base.
+    `leaving` is a patch that is to go: it may be the one that does not apply. Raises PatchqError
+    where the series does not apply to its own base.
     """
     with upstream_of(queue, progress=progress) as upstream:
         base, store = base_of(queue, upstream), upstream.store
@@ -100,11 +107,34 @@ def opened(
             series = readable(store, base.tree, queue.series.applied)
             tree = queue.state.runner_tree
         else:
-            carry = applied(store, base, queue.series.applied, progress)
+            carry = _carried(store, base, queue.series.applied, leaving, progress)
             series = tuple(each.patch for each in carry.patches)
             tree = carry.tree
         known = chain(files_of(store, base.tree, (*series, *more)), series)
         yield Bench(queue, store, base, series, known, tree, progress)
+
+
+def _carried(
+    store: Store,
+    base: Release,
+    series: Sequence[Patch],
+    leaving: Patch | None,
+    progress: Progress,
+) -> Carry:
+    """The series as git applies it, without `leaving` where that is in the way."""
+    try:
+        carry = applied(store, base, series, progress)
+        check = apply_check(store, base.tree, series, carry.tree)
+        if not check.ok:
+            raise PatchqError(
+                f"the series does not apply to its own base: {check.detail}",
+                "`patchq push` shows where it conflicts, `patchq hold` puts a patch aside",
+            )
+        return carry
+    except PatchqError:
+        if leaving not in series:
+            raise
+    return _carried(store, base, [x for x in series if x is not leaving], None, progress)
 
 
 def files_of(store: Store, tree: str, series: Sequence[Patch]) -> dict[bytes, File | None]:
@@ -169,7 +199,11 @@ def rearranged(bench: Bench, wish: Wish, *, dry_run: bool = False) -> ChangeRepo
         report,
         tree=tree,
         proof=proof,
-        rewritten=tuple(each.patch.file for each in placed if each.rewritten),
+        rewritten=tuple(
+            each.patch.file
+            for each in placed
+            if each.rewritten or texts[each.patch.name] is not each.patch
+        ),
         written=written,
     )
     if dry_run or not proof.ok:
@@ -194,6 +228,10 @@ def _written(bench: Bench, placed: Sequence[Placed]) -> tuple[dict[str, Patch], 
     for place, diff in zip(anew, diffs, strict=True):
         patch = placed[place].patch
         texts[patch.name] = patch.with_diff(diff)
+    series = list(texts.values())
+    for place, each in enumerate(placed):
+        if each.patch.files == () and not each.rewritten:
+            texts[each.patch.name] = standing(store, trees[place], each.patch, series)
     return texts, trees[-1]
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from patchq.carry.answers import Decision
-from patchq.carry.fold import Carry, Knowing, Release, fold
-from patchq.carry.resolutions import Resolutions
 from patchq.carry.tracks import Misfit
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
@@ -19,8 +17,13 @@ from patchq.progress import SILENT, Progress
 from patchq.queue import diff as diffs
 from patchq.queue import patch as patches
 from patchq.queue.diff import unquote
-from patchq.queue.patch import Patch
-from patchq.upstream.releases import Release as Known
+from patchq.queue.patch import Patch, quote
+
+if TYPE_CHECKING:
+    from patchq.carry.answers import Decision
+    from patchq.carry.fold import Carry, Knowing, Release
+    from patchq.carry.resolutions import Resolutions
+    from patchq.upstream.releases import Release as Known
 
 
 def canonical(store: Store, base: str, series: Sequence[Patch]) -> tuple[Patch, ...]:
@@ -78,6 +81,8 @@ def fold_any(
     progress: Progress = SILENT,
 ) -> Carry:
     """`fold`, for patches in any form that git can read."""
+    from patchq.carry.fold import fold  # loads much that other uses of this module can spare
+
     ready = readable(store, old.tree, series)
 
     def go(patches: tuple[Patch, ...]) -> Carry:
@@ -103,24 +108,60 @@ def exported(store: Store, carry: Carry) -> dict[str, Patch]:
     """The kept patches as they read on the new release, by name."""
     kept = [each for each in carry.patches if each.commit is not None]
     texts = store.diff_texts([(each.before, each.tree) for each in kept])
+    series = [each.patch for each in kept]
     out: dict[str, Patch] = {}
     for each, diff in zip(kept, texts, strict=True):
-        out[each.patch.name] = each.patch.with_diff(diff or _marker(store, carry, each.patch))
+        patch = each.patch.with_diff(diff)
+        out[patch.name] = patch if diff else standing(store, each.tree, each.patch, series)
     return out
 
 
-def _marker(store: Store, carry: Carry, patch: Patch) -> bytes:
-    """An empty patch stays the one it was, as long as the file that it names is there."""
-    line = next((x for x in patch.diff.split(b"\n") if x.startswith(b"rename from ")), None)
-    if line is not None:
-        path = unquote(line[len(b"rename from ") :])
-        if store.objects.lookup(carry.new.tree, path) is not None:
-            return patch.diff
-    first = min((path for path, _ in store.objects.walk(carry.new.tree)), default=b"README")
-    return patches.empty_diff(first)
+def standing(store: Store, tree: str, patch: Patch, series: Sequence[Patch]) -> Patch:
+    """A patch that changes nothing, on `tree`: as it is where the file that it names is there."""
+    path = named(patch)
+    if path is not None and store.objects.lookup(tree, path) is not None:
+        return patch
+    return patch.with_diff(marker(store, tree, series))
+
+
+def named(patch: Patch) -> bytes | None:
+    """The file that a patch names only to change nothing."""
+    if patch.files != ():
+        return None
+    start = b"rename from "
+    lines = (line for line in patch.diff.split(b"\n") if line.startswith(start))
+    line = next(lines, None)
+    return unquote(line.removeprefix(start)) if line is not None else None
+
+
+def marker(store: Store, tree: str, series: Sequence[Patch]) -> bytes:
+    """The diff of a patch that changes nothing, on `tree`.
+
+    It names a file: best one that no patch of `series` touches, else one that none adds or
+    removes. Raises PatchqError where there are no files.
+    """
+    paths = []
+    for path, _ in store.objects.walk(tree):
+        if not any(_mentions(patch, path) for patch in series):
+            return patches.empty_diff(path)
+        paths.append(path)
+    if not paths:
+        raise PatchqError(
+            "a patch that changes nothing names a file, and none is there",
+            "take the patch out of the series",
+        )
+    files = [file for patch in series for file in patch.files or ()]
+    comes = {file.path for file in files if file.added or file.deleted}
+    return patches.empty_diff(next((path for path in paths if path not in comes), paths[0]))
+
+
+def _mentions(patch: Patch, path: bytes) -> bool:
+    return (path in patch.diff or quote(path) in patch.diff) and patch.files != ()
 
 
 def side(release: Known) -> Release:
+    from patchq.carry.fold import Release
+
     return Release(release.name, release.commit, release.tree)
 
 

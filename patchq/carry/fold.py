@@ -6,16 +6,17 @@ so that patches that build on it are not blamed for it, and every problem shows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchq.carry.answers import Decision, answered, hold, resolved
 from patchq.carry.clash import Clash, Key, clashes, key_of
+from patchq.carry.message import ident, message
 from patchq.carry.moves import yielding
 from patchq.carry.resolutions import Resolution, Resolutions, bond, resolve
 from patchq.carry.tracks import Tracks
 from patchq.carry.units import find_unit
-from patchq.gitstore.fastimport import Ident, Write
+from patchq.gitstore.fastimport import Write
 from patchq.gitstore.store import Store
 from patchq.judge.model import (
     CarryWord,
@@ -130,15 +131,17 @@ def fold(
     steps: list[_Step] = []
     parent: str | int = new.commit
     units: dict[str, Observation] = {}
+    written: set[bytes] = set()
     with store.fast_import(compression=0) as importer:
         for place, patch in enumerate(patches):
             progress.step("carrying", place, len(patches), "patches")
             labels = (new.name, f"{patch.file} before", patch.file)
             merges = tracks.merge(patch, labels)
             its = known.get(patch.name, Known())
-            seen = units.get(patch.name) or Observation(
-                tuple(m.seen for m in merges), extra=its.signals, past=its.past
-            )
+            files = tuple(m.seen for m in merges)
+            # Upstream may have it, and a kept patch of our own before it takes it back.
+            past = None if _undone_by_ours(files, written) else its.past
+            seen = units.get(patch.name) or Observation(files, extra=its.signals, past=past)
             verdict = judge(seen)
             if seen.unit == () and _in_question(seen, verdict):
                 unit = find_unit(store, tracks, patches, place)
@@ -166,6 +169,7 @@ def fold(
             if verdict.action in ("keep", "shrink", "ask"):
                 mark = importer.commit(message(patch), ident(patch), parent, writes)
                 parent = mark
+                written |= {file.new_path for file in files}
             steps.append(
                 _Step(
                     patch,
@@ -206,6 +210,14 @@ def _finish(store: Store, old: Release, new: Release, steps: list[_Step], ids: l
     return Carry(old, new, tuple(carried), tree, commit)
 
 
+def _undone_by_ours(files: Sequence[FileSeen], written: Collection[bytes]) -> bool:
+    """Whether all of the patch is still to do on files that kept patches of the series changed."""
+    active = [file for file in files if file.merge != "noop"]
+    return any(file.new_path in written for file in active) and all(
+        file.merge == "clean" and not file.same and not file.elsewhere for file in active
+    )
+
+
 def _in_question(seen: Observation, verdict: Judgement) -> bool:
     """Whether the patch may have landed together with later ones."""
     return verdict.action == "ask" and any(
@@ -234,29 +246,3 @@ def _word(files: tuple[FileSeen, ...], verdict: Judgement) -> CarryWord:
     if active and all(file.merge == "empty" for file in active):
         return "empty"
     return "moved" if any(file.new_path != file.path for file in files) else "clean"
-
-
-def message(patch: Patch) -> bytes:
-    """The commit message that stands for a patch: subject, body, our fields as trailers."""
-    header = patch.header
-    parts = [header.subject or patch.name]
-    if header.body:
-        parts.append(header.body)
-    trailers = [
-        f"{key}: {value}" for key, value in header.fields if key not in ("From", "Date", "Subject")
-    ]
-    if trailers:
-        parts.append("\n".join(trailers))
-    return ("\n\n".join(parts) + "\n").encode("utf-8", "surrogateescape")
-
-
-def ident(patch: Patch) -> Ident:
-    """Author and committer of that commit: the patch's own, so that ids are stable."""
-    name, mail = patch.author
-    moment = patch.date
-    return Ident(
-        name.encode("utf-8", "surrogateescape"),
-        mail.encode("utf-8", "surrogateescape"),
-        int(moment.timestamp()),
-        f"{moment:%z}"[:5],
-    )

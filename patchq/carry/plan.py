@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from patchq.carry.fold import Carried
-from patchq.judge.model import Judgement
 from patchq.queue.patch import Patch
 from patchq.queue.series import RETIRED, Line, Series, held_line
+
+if TYPE_CHECKING:
+    from patchq.carry.fold import Carried
+    from patchq.judge.model import Judgement
 
 
 def next_series(

@@ -9,7 +9,8 @@ from itertools import count
 
 from patchq.carry import exchange, session
 from patchq.carry.clash import shown
-from patchq.carry.fold import Carried, ident, message
+from patchq.carry.fold import Carried
+from patchq.carry.message import ident, message
 from patchq.carry.resolutions import NOBODY
 from patchq.carry.session import Session, Shown, Switch
 from patchq.config import Project

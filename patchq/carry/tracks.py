@@ -41,6 +41,8 @@ def after(base: Blob | None, file: FileDiff, patch: Named) -> Blob | None:
         state = "is not there" if base is None else "is there already"
         raise _misfit(patch, file, f"the file {state}")
     if file.deleted:
+        if base is not None and not _takes_all(base, file):
+            raise _misfit(patch, file, "what it removes is not all that stands there")
         return None
     if base is not None and base.mode != file.old_mode:
         raise _misfit(patch, file, f"its mode is {base.mode}, not {file.old_mode}")
@@ -53,6 +55,13 @@ def after(base: Blob | None, file: FileDiff, patch: Named) -> Blob | None:
     if not text.fits(lines, file.hunks):
         raise _misfit(patch, file, "other lines stand where it expects its context")
     return Blob(file.new_mode, b"".join(text.replace(lines, text.atoms_of(file.hunks))))
+
+
+def _takes_all(base: Blob, file: FileDiff) -> bool:
+    """Whether a deletion takes away what stands there: a patch below may have changed it since."""
+    if file.binary:
+        return base.oid == file.old_oid
+    return base.data == b"".join(line for hunk in file.hunks for line in hunk.old)
 
 
 class Misfit(PatchqError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from patchq.carry import journal, plan
+from patchq.carry.canonical import marker
 from patchq.carry.shelf import now
 from patchq.carry.workspace import Queue
 from patchq.errors import PatchqError
@@ -18,7 +19,7 @@ from patchq.work.desk import Desk, opened
 from patchq.work.follow import required
 from patchq.work.move import require_resolved
 from patchq.work.place import place
-from patchq.work.pushing import marker, pushed
+from patchq.work.pushing import pushed
 from patchq.work.report import Moved, WorkReport, standing
 from patchq.work.state import State
 

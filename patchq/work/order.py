@@ -28,7 +28,7 @@ def delete(
     text_ = patch.with_header(header.replace("Patchq-Evidence", why)).text
     lines = tuple(line for line in queue.series.lines if line.patch is not patch)
     wish = Wish("delete", patch.name, f"{patch.name}: {why}", lines, dropped={patch.file: text_})
-    with opened(queue, progress=progress) as bench:
+    with opened(queue, leaving=patch, progress=progress) as bench:
         return rearranged(bench, wish, dry_run=dry_run)
 
 
@@ -39,7 +39,7 @@ def hold(
     patch = queue.series.find(name)
     lines = _exchanged(queue.series.lines, patch, held_line(patch, why))
     wish = Wish("hold", patch.name, f"{patch.name}: {why}", lines)
-    with opened(queue, progress=progress) as bench:
+    with opened(queue, leaving=patch, progress=progress) as bench:
         return rearranged(bench, wish, dry_run=dry_run)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from patchq.carry.canonical import canonical, readable
-from patchq.carry.fold import ident, message
+from patchq.carry.canonical import canonical, named, readable
+from patchq.carry.message import ident, message
 from patchq.carry.tracks import Misfit, Tracks
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
@@ -68,6 +68,9 @@ def _exact(
     with store.fast_import(compression=0) as importer:
         for patch in patches:
             if not trusted and not all(_is_same(tracks, file) for file in patch.files or ()):
+                break
+            marked = named(patch)
+            if marked is not None and tracks.at(marked).new is None:
                 break
             try:
                 merges = tracks.merge(patch, ("", "", ""))

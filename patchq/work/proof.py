@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from patchq.carry.workspace import Queue
+from patchq.gitstore.files import parents
 from patchq.gitstore.store import Index, Store
 from patchq.queue.series import Series
 from patchq.work.restack import names_any, split
@@ -19,14 +20,15 @@ from patchq.work.restack import names_any, split
 def tree_after(queue: Queue, store: Store, after: Series, paths: Sequence[bytes]) -> str:
     """The tree of `after`, which differs from the proved series in `paths` only.
 
-    Empty where it does not apply, or a patch cannot be taken apart.
+    Empty where it does not apply.
     """
     diffs: list[bytes] = []
+    above = {parent for path in paths for parent in parents(path)}
     for patch in after.applied:
         if not names_any(patch, paths):
             continue
-        if patch.files is None:
-            return ""
+        if patch.files is None or any(_displaces(file.path, paths, above) for file in patch.files):
+            return whole_tree(store, queue.state.tree, after)
         found = split(patch.diff)
         diffs.append(b"".join(found[path] for path in paths if path in found))
     entries = [store.objects.lookup(queue.state.tree, path) for path in paths]
@@ -44,6 +46,11 @@ def tree_after(queue: Queue, store: Store, after: Series, paths: Sequence[bytes]
             env={"GIT_INDEX_FILE": str(place)},
         )
         return _applied(index, diffs)
+
+
+def _displaces(path: bytes, paths: Sequence[bytes], above: set[bytes]) -> bool:
+    """Whether no file can stand at `path` beside one of `paths`: then they are not alone."""
+    return path in above or not set(paths).isdisjoint(parents(path))
 
 
 def whole_tree(store: Store, base: str, after: Series) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from patchq.carry.canonical import standing
 from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import Ident, Write
 from patchq.gitstore.store import Store
 from patchq.paths import lossless
 from patchq.progress import SILENT, Progress
-from patchq.queue import patch as patches
 from patchq.queue.patch import Patch
 from patchq.queue.series import Series
 from patchq.work.desk import Desk
@@ -100,21 +100,7 @@ def _anew(store: Store, below: Below, patch: Patch, found: Onto, series: Sequenc
     """The patch as it reads after the merge."""
     tree = tree_with(store, below, found.writes)
     (diff,) = store.diff_texts([(below.tree, tree)])
-    return patch.with_diff(diff or marker(store, below.tree, series))
-
-
-def marker(store: Store, tree: str, series: Sequence[Patch]) -> bytes:
-    """The diff of a patch that changes nothing, on `tree`.
-
-    It names a file; one that no patch touches stays there whatever is refreshed.
-    """
-    paths = [path for path, _ in store.objects.walk(tree)]
-    free = (path for path in paths if not _named(path, series))
-    return patches.empty_diff(next(free, paths[0] if paths else b"README"))
-
-
-def _named(path: bytes, series: Sequence[Patch]) -> bool:
-    return any(path in patch.diff and patch.files != () for patch in series)
+    return patch.with_diff(diff) if diff else standing(store, tree, patch, series)
 
 
 def exchanged(series: Series, changed: Sequence[Patch]) -> Series:

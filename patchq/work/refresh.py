@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from patchq.carry import journal, plan
-from patchq.carry.fold import ident, message
+from patchq.carry.canonical import marker
 from patchq.carry.merge import Blob
+from patchq.carry.message import ident, message
 from patchq.carry.workspace import Queue
 from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import Write
@@ -22,7 +23,7 @@ from patchq.work.look import below
 from patchq.work.onto import obstacle, reader
 from patchq.work.place import place
 from patchq.work.proof import tree_after, whole_tree
-from patchq.work.pushing import exchanged, marker
+from patchq.work.pushing import exchanged
 from patchq.work.report import Moved, WorkReport, standing
 from patchq.work.restack import Restacked, restack
 from patchq.work.state import Below, State

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patchq.carry.fold import ident
 from patchq.carry.merge import Blob
+from patchq.carry.message import ident
 from patchq.gitstore.fastimport import Write
 from patchq.gitstore.files import parents
 from patchq.gitstore.store import Store

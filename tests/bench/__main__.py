@@ -10,6 +10,8 @@ import shlex
 import sys
 
 from tests.bench import carry, scale, table
+from tests.bench import work as hand
+from tests.bench.ours import missing
 
 
 def _shown(words: list[str]) -> list[str]:
@@ -33,6 +35,8 @@ def main() -> int:
         found = carry.compare(chosen, work)
         found["start"] = scale.startup(chosen, work)
         found["curve"] = scale.curve(chosen, work)
+        if not missing():
+            found["work"] = hand.compare(chosen, work)
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1) + "\n")
     words = ["python", "-m", "tests.bench", *_shown(sys.argv[1:])]
@@ -41,6 +45,8 @@ def main() -> int:
     print(table.carry(found))
     print(table.startup(found["start"]))
     print(table.curve(found["curve"]))
+    if "work" in found:
+        print(hand.shown(found["work"]))
     return 0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from patchq.carry.canonical import applied, canonical, exported, fold_any
+from patchq.carry.canonical import applied, canonical, exported, fold_any, marker, standing
 from patchq.errors import PatchqError
 from patchq.progress import SILENT
 from patchq.queue.patch import empty_diff
@@ -106,3 +108,32 @@ def test_a_marker_names_a_file_that_is_there(kit: Kit, gone: bool) -> None:
     assert [each.judgement.action for each in carry.patches] == ["keep"]
     wanted = empty_diff(b"z.txt" if gone else b"m.txt")
     assert exported(kit.store, carry)["marker"].diff == wanted
+
+
+def test_a_marker_stands_on_the_patches_below_it(kit: Kit) -> None:
+    """Upstream has `one` by now; a patch below takes the first files away and adds another."""
+    kit.history.commit().write("b.txt", TEXT).write("c.txt", TEXT).write("z.txt", b"z\n").tag("v1")
+    change = kit.history.commit().edit("c.txt", b"line 3\n", b"three\n")
+    change.delete("b.txt").write("a.txt", b"a\n").tag("below")
+    kit.history.branch("one", at="below").commit().edit("c.txt", b"line 9\n", b"9\n")
+    kit.history.branch("next", at="v1").commit().edit("c.txt", b"line 9\n", b"9\n").tag("v2")
+    series = kit.series("v1", "below", "one")
+    carry = fold_any(kit.store, kit.release("v1"), kit.release("v2"), series)
+    below, one = carry.patches
+    kept = exported(kit.store, replace(carry, patches=(below, replace(one, commit="kept"))))
+    assert kept["one"].diff == empty_diff(b"z.txt")
+
+
+def test_what_a_marker_names(kit: Kit) -> None:
+    kit.history.commit().write("a.txt", b"a\n").write("\xe9.txt", b"b\n").tag("v1")
+    kit.history.branch("one", at="v1").commit().delete("a.txt").write("\xe9.txt", b"c\n")
+    kit.history.branch("bare", at="v1").commit().delete("a.txt").delete("\xe9.txt")
+    (one,) = kit.series("v1", "one")
+    quoted = empty_diff("\xe9.txt".encode())
+    assert marker(kit.store, kit.tree("v1"), []) == empty_diff(b"a.txt")
+    assert marker(kit.store, kit.tree("v1"), [one]) == quoted, "changed only: it stays there"
+    patch = made(2, "two", empty_diff(b"a.txt"))
+    assert standing(kit.store, kit.tree("v1"), patch, [one]) is patch
+    assert standing(kit.store, kit.tree("one"), patch, [one]).diff == quoted
+    with pytest.raises(PatchqError, match="names a file, and none is there"):
+        marker(kit.store, kit.tree("bare"), [])

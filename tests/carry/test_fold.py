@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from patchq.carry.answers import Decision, evidence_id
 from patchq.carry.canonical import exported
-from patchq.carry.fold import Carry, fold, ident, message
+from patchq.carry.fold import Carry, fold
 from patchq.judge.model import Judgement, Signal
 from tests.support.history import git, lines
-from tests.support.kit import Kit, made
+from tests.support.kit import Kit
 
 TEXT = lines(range(1, 41))
 
@@ -202,26 +200,3 @@ def test_evidence_is_everything_that_was_said() -> None:
         Judgement("needed", "ask", ()),
     ]
     assert len({evidence_id(each) for each in [one, *others]}) == 6
-
-
-# The commits' words
-
-
-def test_message_and_ident() -> None:
-    patch = made(1, "name", b"", check="true", topic="x")
-    assert message(patch).decode() == (
-        "About name\n\nWhy.\n\nPatchq-Name: name\nPatchq-Topic: x\nPatchq-Check: true\n"
-    )
-    who = ident(patch)
-    assert (who.name, who.mail, who.zone) == (b"Ada", b"ada@example.org", "+0200")
-    moment = datetime.fromisoformat("2025-01-02T03:04:05+02:00")
-    assert who.when == int(moment.timestamp())
-
-
-def test_a_message_without_anything() -> None:
-    from patchq.queue import header as headers
-    from patchq.queue import patch as patches
-
-    bare = patches.make(1, "name", headers.make([], ""), b"")
-    assert message(bare) == b"name\n\nPatchq-Name: name\n"
-    assert ident(bare).when == 0

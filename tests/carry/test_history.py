@@ -125,6 +125,7 @@ def test_the_second_source_of_a_queue_on_archives(
     with opened(queue(kit, *sources), *archived, kit.store, offline=True) as found:
         assert isinstance(found, Range)
         assert (found.old, found.new) == (old.commit, new.commit)
+        assert [name for name, _ in found.tags] == ["1.1", "2"]
 
 
 def test_a_tag_with_another_tree_is_not_the_release(
@@ -153,9 +154,9 @@ def test_an_address_that_is_not_reached(
         assert isinstance(found, Unreached) and "cannot be fetched" in found
 
 
-def gathered(kit: Kit, of: Patch, pull: Pull | None = None) -> Gatherer:
-    old, new = kit.release("v1"), kit.release("v2")
-    range_ = Range(kit.store, old.commit, new.commit, "v2")
+def gathered(kit: Kit, of: Patch, pull: Pull | None = None, to: str = "v2") -> Gatherer:
+    old, new = kit.release("v1"), kit.release(to)
+    range_ = Range(kit.store, old.commit, new.commit, to)
     config = QueueConfig("demo", "series", (), github="acme/engine")
     return Gatherer(config, {pull.key: pull} if pull else {}, range_)
 
@@ -183,6 +184,29 @@ def test_the_merge_commit_that_the_forge_names(kit: Kit) -> None:
     known = gathered(kit, of, pull)([of])["ours"]
     assert known.past is not None
     assert known.past.named == "the commit that the patch names"
+
+
+def test_the_smaller_of_two_requests(kit: Kit) -> None:
+    """Of a patch of two, the landing of the smaller one is compared file by file as well."""
+    both = kit.history.branch("both", at="ours").commit("And more")
+    both.write("b.txt", lines(range(200, 240)))
+    of = kit.patch("v1", "both")
+    numbers = "acme/engine#5", "acme/engine#90"
+    of = replace(of, header=of.header.replace("Patchq-Pr", *numbers))
+    known = gathered(kit, of)([of])["both"]
+    assert known.past is not None
+    assert (known.past.named, known.past.whole) == ("#5", False)
+    assert known.past.share < 0.25
+    assert known.past.held == {b"a.txt": 1.0, b"b.txt": 0.0}
+
+
+def test_a_request_of_which_the_merge_left_nothing(kit: Kit) -> None:
+    kit.history.branch("main").commit("Change it, differently after all (#8)").tag("v4")
+    of = ours(kit, pr="acme/engine#8")
+    known = gathered(kit, of, to="v4")([of])["ours"]
+    assert known.past is not None
+    (landing,) = known.past.landings
+    assert (landing.pr, landing.differs, known.past.share) == ("#8", None, 0.0)
 
 
 def test_a_request_that_another_replaced(kit: Kit) -> None:

@@ -79,6 +79,16 @@ def test_binary_content_that_does_not_fit(kit: Kit) -> None:
 # Reading both sides
 
 
+@pytest.mark.parametrize("content", [b"x\n", b"\0x"])
+def test_a_deletion_takes_what_it_knew_and_nothing_else(kit: Kit, content: bytes) -> None:
+    """What a patch below changed since would go without a word."""
+    kit.history.commit().write("gone", content).write("a.txt", TEXT).tag("v1")
+    kit.history.branch("topic", at="v1").commit().delete("gone")
+    assert after_patch(kit, Blob(FILE, content), b"gone") is None
+    with pytest.raises(Misfit, match="removes is not all that stands there"):
+        after_patch(kit, Blob(FILE, content + b"edited\n"), b"gone")
+
+
 def test_the_sides_of_a_path(kit: Kit) -> None:
     kit.history.commit().write("a.txt", TEXT).write("same", TEXT).write("d/x", b"").write(
         "bin", b"\0" + TEXT

@@ -35,9 +35,21 @@ class Said:
         return value
 
 
+def stream() -> io.TextIOWrapper:
+    """A stream as a process has: texts go through it, and bytes."""
+    return io.TextIOWrapper(
+        io.BytesIO(), "utf-8", "surrogateescape", newline="", write_through=True
+    )
+
+
+def written(to: io.TextIOWrapper) -> str:
+    assert isinstance(to.buffer, io.BytesIO)
+    return to.buffer.getvalue().decode("utf-8", "surrogateescape")
+
+
 def call(root: Path, *args: str, code: int | None = 0) -> Said:
     """Run `patchq ARGS` in the folder `root`; `code` is what it must exit with (None: anything)."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = stream(), stream()
     with (
         contextlib.chdir(root),
         mock.patch.object(sys, "argv", ["patchq", *args]),
@@ -48,7 +60,7 @@ def call(root: Path, *args: str, code: int | None = 0) -> Said:
             got = main()
         finally:
             gc.enable()  # a process of its own would be gone
-    said = Said(args, got, out.getvalue(), err.getvalue())
+    said = Said(args, got, written(out), written(err))
     assert code is None or got == code, said
     return said
 

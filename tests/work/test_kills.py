@@ -14,6 +14,7 @@ from tests.support import crash
 from tests.support.hand import Hand
 from tests.support.history import Tree
 from tests.support.inside import call
+from tests.support.steps import telling
 
 COMMANDS = {
     "first push": ([], ("push", "2")),
@@ -106,7 +107,7 @@ def test_a_kill_anywhere(command: str, tmp_path: Path, monkeypatch: pytest.Monke
 
     prepare()
     before_work = call(hand.root, "status", "--json").json["work"]
-    inside = [n for n, name in enumerate(counted.effects, 1) if str(hand.root) in name]
+    inside = telling(counted, hand.root, kept)
     # Those of the record have a test of their own (tests/cli/test_kills.py).
     ours = [n for n in inside if "/patchq/work/" in counted.effects[n - 1]]
     steps = sorted({*ours, *inside[::5], len(counted.effects)})

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from patchq.queue.patch import empty_diff
+from tests.support.hand import Hand
 from tests.support.stack import FIVE, FOUR, ONE, THREE, TWO, Stack
 
 
@@ -155,6 +157,44 @@ def test_hold_once_more_is_another_reason(stack: Stack) -> None:
 
 def test_hold_what_others_need(stack: Stack) -> None:
     assert "three in a.txt" in stack.call("hold", "two", "--why", "x", code=4).out
+
+
+@pytest.fixture
+def stale(tmp_path: Path) -> Hand:
+    """`first` changes a file that `fourth` removes as it was: `fourth` does not apply any more."""
+    hand = Hand(tmp_path)
+    hand.call("push")
+    hand.edit("c.txt", "line 20", "twenty")
+    assert [each["name"] for each in hand.json("refresh")["left"]] == ["fourth"]
+    return hand
+
+
+def test_a_series_that_does_not_apply_is_not_taken_for_one_that_does(stale: Hand) -> None:
+    before = stale.patches()
+    for command in ("hold", "delete"):
+        said = stale.call(command, "second", "--why", "x", code=1)
+        assert "does not apply to its own base: 0004-fourth.patch: patch failed: c.txt" in said.err
+    assert stale.patches() == before
+
+
+@pytest.mark.parametrize("command", ["hold", "delete"])
+def test_the_patch_that_does_not_apply_is_put_aside(stale: Hand, command: str) -> None:
+    stale.call(command, "fourth", "--why", "c.txt is needed")
+    assert stale.json("status")["proved"] is True
+    stale.call("push", "-a")
+    assert stale.files() == stale.judged()
+    assert b"twenty" in stale.files()[b"c.txt"].data
+
+
+def test_a_patch_that_changes_nothing_names_another_file(stack: Stack) -> None:
+    """`new` names a file that `four` adds: without `four` it names one that is there."""
+    stack.call("new", "empty")
+    patch = stack.root / "series/0006-empty.patch"
+    patch.write_bytes(patch.read_bytes().partition(b"diff --git")[0] + empty_diff(b"new.txt"))
+    done = stack.call("hold", "four", "--why", "later", "--json").json
+    assert done["rewritten"] == ["0006-empty.patch"]
+    assert patch.read_bytes().endswith(empty_diff(b"b.txt"))
+    stack.judge(ONE | THREE | FIVE, {}, new=False)
 
 
 def test_unhold_what_is_not_held(stack: Stack) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from patchq.queue.patch import empty_diff
 from patchq.queue.series import Line, Series
 from patchq.work.place import place
 from patchq.work.proof import whole_tree
 from patchq.work.state import Below
 from tests.support.history import lines
-from tests.support.kit import Kit
+from tests.support.kit import Kit, made
 
 TEXT = lines(range(1, 31))
 
@@ -79,3 +80,12 @@ def test_another_tools_form_is_read(kit: Kit) -> None:
     assert foreign.files is None
     (placed,) = place(kit.store, below(kit), [foreign])
     assert placed.tree == kit.tree("edit")
+
+
+def test_a_patch_that_changes_nothing_wants_the_file_that_it_names(kit: Kit) -> None:
+    """git applies it nowhere else: it is no patch of that tree then."""
+    (gone,) = series(kit, "gone").applied
+    (there, missing) = (made(2, "empty", empty_diff(path)) for path in (b"b.txt", b"a.txt"))
+    assert len(place(kit.store, below(kit), [missing])) == 1
+    assert len(place(kit.store, below(kit), [gone, there])) == 2
+    assert len(place(kit.store, below(kit), [gone, missing])) == 1

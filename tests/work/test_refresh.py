@@ -315,3 +315,19 @@ def test_a_file_that_is_gone_below_conflicts(hand: Hand) -> None:
     hand.call("push", code=4)
     (hand.tree / "b.txt").unlink()
     assert hand.json("refresh")["patches"] == [{"name": "third", "what": "empty"}]
+
+
+def test_a_file_that_another_patch_makes_a_folder_of(hand: Hand) -> None:
+    """The proof of a single file is none where another one takes its place."""
+    (hand.tree / "c.txt").mkdir()
+    (hand.tree / "c.txt/x").write_text("x\n")
+    hand.call("refresh")
+    hand.call("goto", "first")
+    (hand.tree / "c.txt").unlink()
+    hand.call("refresh")
+    hand.call("push", "-a")
+    status = hand.json("status")
+    assert status["proved"] is True
+    hand.call("check")
+    assert hand.files() == hand.judged(quilt=False)
+    assert hand.files()[b"c.txt/x"].data == b"x\n"
