@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
+from patchq.cli.complete import targets
 from patchq.cli.options import Json, Offline, QueueName
 
 
 def command(
     target: Annotated[
-        str, typer.Option("--target", metavar="TARGET", help="spark, cuda-x86_64 or cpu.")
+        str,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="spark, cuda-x86_64 or cpu.",
+            autocompletion=targets,
+        ),
     ] = "spark",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Where to write it (build/TARGET).")

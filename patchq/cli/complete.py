@@ -17,6 +17,16 @@ def queue_names(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def targets(incomplete: str) -> list[str]:
+    from patchq.build.target import TARGETS
+
+    return [name for name in TARGETS if name.startswith(incomplete)]
+
+
+def answers(incomplete: str) -> list[str]:
+    return [each for each in ("keep", "drop") if each.startswith(incomplete)]
+
+
 def patch_names(incomplete: str) -> list[str]:
     return [name for name in _names() if name.startswith(incomplete)]
 

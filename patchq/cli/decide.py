@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from patchq.cli.complete import answers
 from patchq.cli.options import Json, Offline, PatchName, QueueName
 from patchq.errors import UsageError
 
 
 def command(
     name: PatchName,
-    answer: Annotated[str, typer.Argument(metavar="keep|drop", help="What to do with it.")],
+    answer: Annotated[
+        str,
+        typer.Argument(metavar="keep|drop", help="What to do with it.", autocompletion=answers),
+    ],
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; it is recorded.")],
     onto: Annotated[
         str, typer.Option("--onto", metavar="RELEASE", help="The release that the sync was for.")
@@ -34,12 +38,11 @@ def command(
     from patchq.carry.decide import decide
     from patchq.carry.workspace import read_queue, writing
     from patchq.cli.out import give, say
-    from patchq.cli.sync import follow_along, queue_here
+    from patchq.cli.sync import follow_along
     from patchq.render import jsons
     from patchq.render.console import text
     from patchq.render.progress import Bar
 
-    queue = queue_here(queue)
     with writing(Path.cwd(), "decide") as (project, recovered):
         say(recovered)
         with Bar() as bar:

@@ -13,9 +13,9 @@ def command(
     Later patches are carried onto the series without it. Where one of them needs it, all that do
     are named, nothing is changed, and the exit status is 4.
 
-    patchq delete series-version --why "nobody reads it"
+    patchq delete spec-acceptance --why "nobody reads it"
 
-    patchq history series-version
+    patchq history spec-acceptance
     """
     from patchq.cli.rearrange import rearrange
     from patchq.work import order

@@ -31,7 +31,9 @@ def command(
 
     patchq export --git ~/src/vllm --branch patchq
 
-    patchq export --mbox series.mbox && git am --keep-cr --keep-non-patch series.mbox
+    patchq export --mbox series.mbox
+
+    git -C ~/src/vllm am --keep-cr --keep-non-patch "$PWD/series.mbox"
     """
     if mbox is not None and (git is not None or branch is not None):
         raise UsageError("--mbox stands alone", "patchq export --mbox FILE")

@@ -13,7 +13,7 @@ def command(
     Later patches are carried as if it was not there; where one needs it, nothing is changed and the
     exit status is 4.
 
-    patchq hold repetition-detection-default --why "wait for the answer upstream"
+    patchq hold dflash-draft-tokens --why "wait for the answer upstream"
     """
     from patchq.cli.rearrange import rearrange
     from patchq.work import order

@@ -51,6 +51,7 @@ def command(
         lambda: jsons.init(report),
         lambda: text(
             f"The queue {report.queue} stands on {report.base.name}: {report.file},"
-            f" {report.series}/series. Bring patches in with `patchq import`."
+            f" {report.series}/series. Bring patches in with `patchq import`, or write"
+            " one: `patchq new NAME`."
         ),
     )

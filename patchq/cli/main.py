@@ -84,6 +84,13 @@ class Commands(TyperGroup):
             app.command(name, help=command.__doc__)(command)
         return get_command(app)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from patchq.cli.peers import hint
+
+            ctx.fail(f"No such command {args[0]!r}. {hint(args[0], list(COMMANDS))}".strip())
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

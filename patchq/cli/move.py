@@ -37,7 +37,7 @@ def command(
 
     patchq move series-version --after repetition-detection-default
 
-    patchq move 1 --to-top
+    patchq move dflash-draft-tokens --to-top
     """
     if sum((before is not None, after is not None, to_top)) != 1:
         raise UsageError("move it where?", "give one of --before, --after and --to-top")

@@ -24,7 +24,7 @@ def command(
     Without a working tree one is made with all patches applied, and the new one is the last.
     `patchq edit NAME` writes its header.
 
-    patchq new series-version -m "Say which series a build carries"
+    patchq new hide-key-file -m "Do not log the path of the TLS key"
     """
     from patchq.work.new import new
 

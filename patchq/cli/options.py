@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from patchq.cli.complete import held_names, patch_names, queue_names
 
+
+def queue_here(queue: str | None) -> str | None:
+    """The queue that was named, or the one whose tree the current folder is in."""
+    here = Path.cwd()
+    if queue is not None or ".git" not in here.parts:
+        return queue
+    from patchq.config import find_project
+    from patchq.work.look import queue_around
+
+    return queue_around(find_project(here), here)
+
+
 QueueName = Annotated[
     str | None,
     typer.Option(
-        "--queue", metavar="NAME", help="The queue to work on.", autocompletion=queue_names
+        "--queue",
+        metavar="NAME",
+        help="The queue to work on.",
+        autocompletion=queue_names,
+        callback=queue_here,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

@@ -10,12 +10,30 @@ from patchq.render import jsons
 from patchq.render.console import console
 
 
-def give(as_json: bool, value: Callable[[], dict[str, Any]], drawing: Callable[[], object]) -> None:
-    """Print `value` as JSON, or what `drawing` draws."""
+def give(
+    as_json: bool,
+    value: Callable[[], dict[str, Any]],
+    drawing: Callable[[], object],
+    *,
+    raw: bytes = b"",
+) -> None:
+    """Print `value` as JSON, or what `drawing` draws.
+
+    Where no terminal reads it, no blanks fill the lines up, and `raw` (a diff, for other programs)
+    comes in place of the drawing. A terminal breaks the lines of such a text itself.
+    """
     if as_json:
         sys.stdout.write(jsons.dump(value()) + "\n")
+    elif sys.stdout.isatty():
+        console().print(drawing(), soft_wrap=bool(raw))
+    elif raw:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)
     else:
-        console().print(drawing())
+        with console().capture() as drawn:
+            console().print(drawing())
+        told = drawn.get().removesuffix("\n").split("\n")
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in told))
 
 
 def say(message: str | None) -> None:

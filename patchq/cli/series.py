@@ -17,11 +17,11 @@ def command(queue: QueueName = None, json: Json = False) -> None:
     from patchq.carry.workspace import read_queue, reading
     from patchq.cli.out import give, say
     from patchq.render import jsons, work
-    from patchq.work.look import look, queue_around
+    from patchq.work.look import look
 
     project, recovered = reading(Path.cwd(), "series")
     say(recovered)
-    found = read_queue(project, queue or queue_around(project, Path.cwd()))
+    found = read_queue(project, queue)
     seen = look(found)
 
     def drawing() -> object:

@@ -17,11 +17,11 @@ def command(queue: QueueName = None, json: Json = False) -> None:
     from patchq.carry.workspace import read_queue, reading
     from patchq.cli.out import give, say
     from patchq.render import jsons, sessions, sessions_json, work
-    from patchq.work.look import look, queue_around
+    from patchq.work.look import look
 
     project, recovered = reading(Path.cwd(), "status")
     say(recovered)
-    found = read_queue(project, queue or queue_around(project, Path.cwd()))
+    found = read_queue(project, queue)
     report, seen = status(found, recovered), look(found, edits=True)
     session = glance(found.project, found.config.name)
 

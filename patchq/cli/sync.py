@@ -71,7 +71,6 @@ def command(
             "--continue, --abort and --skip go with no other of them, --onto or --dry-run",
             "give one of them alone",
         )
-    queue = queue_here(queue)
     if abort:
         return _abort(queue, json)
     from patchq.render.progress import Bar
@@ -90,19 +89,8 @@ def command(
         from patchq.render.markdown import sync as as_markdown
 
         markdown.write_text(as_markdown(report), encoding="utf-8", errors="surrogateescape")
-    _give(report, json)
+    _give(report, json, commit)
     return report.exit_code
-
-
-def queue_here(queue: str | None) -> str | None:
-    """The queue that was named, or the one whose working tree the current folder is in."""
-    here = Path.cwd()
-    if queue is not None or ".git" not in here.parts:
-        return queue
-    from patchq.config import find_project
-    from patchq.work.look import queue_around
-
-    return queue_around(find_project(here), here)
 
 
 def _sync(
@@ -208,13 +196,13 @@ def _abort(queue: str | None, json: bool) -> int:
     return 0
 
 
-def _give(report: SyncReport, json: bool) -> None:
+def _give(report: SyncReport, json: bool, committed: bool) -> None:
     from patchq.cli.out import give
     from patchq.render import jsons
 
     def drawing() -> object:
         from patchq.render import tables
 
-        return tables.sync(report)
+        return tables.sync(report, committed=committed)
 
     give(json, lambda: jsons.sync(report), drawing)

@@ -13,7 +13,7 @@ def command(
     Later patches are carried over it. Where lines changed that it needs, the clashes are named,
     nothing is changed, and the exit status is 4.
 
-    patchq unhold repetition-detection-default
+    patchq unhold dflash-draft-tokens
     """
     from patchq.cli.rearrange import rearrange
     from patchq.work import order

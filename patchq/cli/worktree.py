@@ -28,12 +28,10 @@ def at_work(
     from patchq.cli.out import give, say
     from patchq.render import work
     from patchq.render.progress import Bar
-    from patchq.work.look import queue_around
 
     with writing(Path.cwd(), command) as (project, recovered):
         say(recovered)
         with Bar() as bar:
-            name = queue or queue_around(project, Path.cwd())
-            report = act(read_queue(project, name), bar)
+            report = act(read_queue(project, queue), bar)
     give(json, lambda: work.moved_json(report), lambda: work.moved(report))
     return report.exit_code

@@ -23,6 +23,14 @@ SAID = {
     "move": "moved {}",
     "split": "split {}",
 }
+FIRST = "What needs it is named: `patchq hold` or `patchq delete` that first."
+NEXT = {
+    "delete": FIRST,
+    "hold": FIRST,
+    "move": "`patchq graph` shows what needs what; move those along.",
+    "unhold": "Write it anew (`patchq new`, `patchq refresh`), then `patchq delete` this one.",
+}
+"""What to do where a change clashes."""
 
 
 def changed(report: ChangeReport) -> RenderableType:
@@ -30,6 +38,7 @@ def changed(report: ChangeReport) -> RenderableType:
     if report.clashes:
         parts = [text(f"{report.command} {report.summary}: not done, nothing was changed", "bold")]
         parts += [text(f"  {_clash(clash)}") for clash in report.clashes]
+        parts += [text(NEXT[report.command])] if report.command in NEXT else []
         return Group(*parts)
     if not report.proof.ok:
         said = f"{report.command} {report.summary}: the proof failed, nothing was changed"

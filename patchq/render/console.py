@@ -36,3 +36,19 @@ def text(value: str | bytes, style: str = "") -> Text:
 def lines(value: str) -> str:
     """A text of several lines, each of them harmless."""
     return "\n".join(show(line) for line in value.split("\n"))
+
+
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def diff(value: str | bytes, indent: int = 0) -> Text:
+    """A diff in colours, each line whole and harmless."""
+    from rich.text import Text
+
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    found = Text(no_wrap=False, overflow="fold")
+    for place, line in enumerate(value.removesuffix("\n").split("\n")):
+        found.append("\n" if place else "")
+        found.append(" " * indent + show(line), DIFF_STYLES.get(line[:1], ""))
+    return found

@@ -43,7 +43,7 @@ class Bar:
             self._draw(what, done, total, unit)
         elif now - self._told >= EVERY:
             self._told = now
-            of = f" {_amount(done, unit)} of {_amount(total, unit)}" if total else ""
+            of = f" {_of(done, total, unit)}" if total else ""
             sys.stderr.write(f"{what}{of}\n")
 
     def _draw(self, what: str, done: int, total: int | None, unit: str) -> None:
@@ -62,11 +62,11 @@ class Bar:
             )
             self._live.start()
             self._task = self._live.add_task(what, total=total, amount="")
-        amount = f"{_amount(done, unit)} of {_amount(total, unit)}" if total else ""
+        amount = _of(done, total, unit) if total else ""
         self._live.update(self._task, description=what, completed=done, total=total, amount=amount)
 
 
-def _amount(count: int, unit: str) -> str:
+def _of(done: int, total: int, unit: str) -> str:
     if unit == "B":
-        return f"{count / 1e6:.1f} MB"
-    return f"{count} {unit}".rstrip()
+        return f"{done / 1e6:.1f} of {total / 1e6:.1f} MB"
+    return f"{done} of {total} {unit}".rstrip()

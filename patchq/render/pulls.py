@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from patchq.render.console import text
+from patchq.render.console import diff, text
 from patchq.render.pulls_parts import STATES, asked, news, numbers, one_line, stops
-from patchq.render.tables import _diff as diff_text
 from patchq.render.tables import proof
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def _moved(each: Moved) -> list[RenderableType]:
     if each.why:
         parts.append(text(f"  {each.why}", "dim"))
     if each.range_diff and each.done != "held":
-        parts.append(Padding(diff_text(each.range_diff), (0, 0, 0, 2)))
+        parts.append(diff(each.range_diff, 2))
     return parts
 
 

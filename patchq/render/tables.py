@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from patchq.carry import rangediff
 from patchq.render import sessions, words
-from patchq.render.console import lines, text
+from patchq.render.console import diff, lines, text
 
 if TYPE_CHECKING:
     from patchq.carry.inspect import CheckReport, HistoryReport, StatusReport
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from patchq.queue.series import Series
 
 
-def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
+def sync(report: SyncReport, *, diffs: bool = True, committed: bool = False) -> RenderableType:
     """The report of a sync: a table, what asks for a decision, the proof, what to type."""
     parts: list[RenderableType] = []
     if report.recovered:
@@ -47,7 +46,7 @@ def sync(report: SyncReport, *, diffs: bool = True) -> RenderableType:
             )
         )
     parts += [text(note, "yellow") for note in report.upstream.notes]
-    parts += [text(step) for step in words.next_steps(report)]
+    parts += [text(step) for step in words.next_steps(report, committed=committed)]
     return Group(*parts)
 
 
@@ -86,14 +85,8 @@ def _conflicts(patch: PatchReport, report: SyncReport) -> RenderableType:
 def _range_diff(patch: PatchReport) -> RenderableType:
     return Group(
         text(f"{patch.number:04d} {patch.name}: {words.difference(patch)}", "bold"),
-        Padding(_diff(patch.range_diff), (0, 0, 0, 2)),
+        diff(patch.range_diff, 2),
     )
-
-
-def _diff(value: str) -> RenderableType:
-    from rich.syntax import Syntax
-
-    return Syntax(lines(value), "diff", theme="ansi_dark", background_color="default")
 
 
 def proof(value: Proof) -> RenderableType:
@@ -144,7 +137,9 @@ def status(report: StatusReport, more: Sequence[tuple[str, str]] = ()) -> Render
 def series(value: Series, mark: Callable[[str], str] | None = None) -> RenderableType:
     """`mark` tells how a patch stands in the working tree."""
     if not value.all:
-        return Text("The series is empty; `patchq import` brings patches in.")
+        return Text(
+            "The series is empty: `patchq new NAME` starts a patch, `patchq import` brings some in."
+        )
     held = value.held
     table = Table(box=None, pad_edge=False, header_style="dim")
     if mark is not None:
@@ -169,8 +164,10 @@ def show(patch: Patch, held: str | None) -> RenderableType:
         parts.append(text(f"held: {held}", "yellow"))
     for key, value in patch.header.fields:
         parts.append(text(f"{key}: {value}", "bold" if key == "Subject" else "dim"))
-    parts += [Text(""), Text(lines(patch.header.body)), Text("")]
-    parts.append(_diff(patch.diff.decode("utf-8", "backslashreplace")))
+    parts.append(Text(""))
+    if patch.header.body:
+        parts += [Text(lines(patch.header.body)), Text("")]
+    parts.append(diff(patch.diff))
     return Group(*parts)
 
 
@@ -183,7 +180,5 @@ def history(report: HistoryReport) -> RenderableType:
         number = f"{event.entry:>4}" if event.entry is not None else "    "
         parts.append(text(f"{number}  {when}  {event.what}: {event.detail}"))
         if event.text:
-            parts.append(
-                Padding(_diff(event.text.decode("utf-8", "backslashreplace")), (1, 0, 0, 6))
-            )
+            parts += [text(""), diff(event.text, 6)]
     return Group(*parts)

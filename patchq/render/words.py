@@ -81,13 +81,11 @@ def difference(patch: PatchReport) -> str:
     return "upstream's version, against ours" if gone else "what changed in the patch"
 
 
-def next_steps(report: SyncReport) -> list[str]:
+def next_steps(report: SyncReport, *, committed: bool = False) -> list[str]:
     """What to type now."""
     if report.recorded:
-        return [
-            "`patchq undo` takes it back; `patchq history NAME` shows what became of a patch.",
-            "Commit series/ and upstream/ when you are content.",
-        ]
+        back = "`patchq undo` takes it back; `patchq history NAME` shows what became of a patch."
+        return [back] if committed else [back, "Commit series/ and upstream/ when you are content."]
     asks = [patch for patch in report.patches if patch.action == "ask"]
     if report.session and asks:
         return _in_session(report, asks)

@@ -94,7 +94,7 @@ def _where(report: WorkReport) -> str:
     if report.pending:
         return f"{report.pending} {would} open on top of {report.top or 'the release'}"
     if report.top is None:
-        return f"Nothing {would} applied ({total} patches) in {_near(report.folder)}"
+        return f"Nothing {would} applied (0 of {total}) in {_near(report.folder)}"
     return f"{report.top} {would} on top ({report.applied} of {total}) in {_near(report.folder)}"
 
 
@@ -132,14 +132,11 @@ def moved_json(report: WorkReport) -> dict[str, Any]:
 
 
 def diff(report: Unrefreshed) -> RenderableType:
-    from rich.syntax import Syntax
-
-    from patchq.render.console import lines, text
+    from patchq.render import console
 
     if not report.edits:
-        return text("Nothing was edited since the last refresh.")
-    told = lines(report.diff.decode("utf-8", "backslashreplace"))
-    return Syntax(told, "diff", theme="ansi_dark", background_color="default")
+        return console.text("Nothing was edited since the last refresh.")
+    return console.diff(report.diff)
 
 
 def diff_json(report: Unrefreshed) -> dict[str, Any]:

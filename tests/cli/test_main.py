@@ -208,6 +208,7 @@ def test_every_module_of_a_command_is_in_the_table() -> None:
         "main",
         "options",
         "out",
+        "peers",
         "pr_options",
         "rearrange",
         "worktree",
@@ -308,6 +309,8 @@ def complete(small: Small, words: str, **env: str) -> list[str]:
         ("patchq sync --queue ", ["demo"]),
         ("patchq st", ["status"]),
         ("patchq sync --on", ["--onto"]),
+        ("patchq decide stays ", ["keep", "drop"]),
+        ("patchq build --target c", ["cuda-x86_64", "cpu"]),
     ],
 )
 def test_completion(small: Small, words: str, offered: list[str]) -> None:

@@ -55,6 +55,7 @@ def test_clashes() -> None:
         "move one to the top: not done, nothing was changed\n"
         "  two in a\\x1b[31m\\xff.txt: the file is not there (because of one, zero)\n"
         "  three: why\n"
+        "`patchq graph` shows what needs what; move those along.\n"
     )
     assert TORN.exit_code == 4
 

@@ -37,8 +37,8 @@ def test_a_line_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[s
     assert capsys.readouterr() == (
         "",
         (
-            "carrying 10 patches of 200 patches\ncarrying 20 patches of 200 patches\n"
-            "fetching 3.0 MB of 6.5 MB\nrecording\n"
+            "carrying 10 of 200 patches\ncarrying 20 of 200 patches\n"
+            "fetching 3.0 of 6.5 MB\nrecording\n"
         ),
     )
 

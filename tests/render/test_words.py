@@ -48,6 +48,7 @@ def test_reason() -> None:
 
 def test_next_steps() -> None:
     assert words.next_steps(reports.DONE)[0].startswith("`patchq undo` takes it back")
+    assert not any("Commit" in step for step in words.next_steps(reports.DONE, committed=True))
     torn, unsure = words.next_steps(reports.ASKED)
     assert torn == (
         "torn: resolve it in the session that `patchq sync` opens, or let it go with"

@@ -74,7 +74,7 @@ def test_many_patches_are_counted() -> None:
     assert text.splitlines()[0] == "50 patches applied"
     assert "p17" not in text
     nothing = WorkReport("demo", "pop", "/t", None, 0, 50, dry_run=True)
-    assert "Nothing would be applied (50 patches) in /t" in drawn(work.moved(nothing))
+    assert "Nothing would be applied (0 of 50) in /t" in drawn(work.moved(nothing))
 
 
 def test_json_of_a_move() -> None:
