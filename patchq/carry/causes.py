@@ -68,10 +68,13 @@ class _Made:
 
 
 class _Search:
+    """Finds causes; `_tracks` holds what one path was at each commit, for all its changes."""
+
     def __init__(self, store: Store, carry: Carry, range_: Range) -> None:
         self._store = store
         self._carry = carry
         self._range = range_
+        self._tracks: dict[str, tuple[str, Track]] = {}
 
     @cached_property
     def _commits(self) -> dict[str, Commit]:
@@ -110,6 +113,7 @@ class _Search:
             return ()
         before, last, base = made
         names = self._names(carried, conflict)
+        self._tracks.clear()
         found: dict[str, Commit] = {}
         if conflict.kind in TEXTS:
             parts = self._parts(before, last, base, names)
@@ -188,8 +192,17 @@ class _Search:
 
     def _conflicts(self, before: list[_Made], one: _Made, names: list[bytes], commit: str) -> bool:
         """Whether the change conflicts with upstream as it was at `commit`."""
-        objects = self._range.store.objects
-        tree = objects.tree_of(commit)
+        if commit not in self._tracks:
+            self._tracks[commit] = self._track(before, names, commit)
+        tree, track = self._tracks[commit]
+        seen = self._merge(track, one).seen
+        if seen.merge == "conflict" and one.kind in ("", seen.kind):
+            return True
+        return self._stands_in_way(tree, one, track)
+
+    def _track(self, before: list[_Made], names: list[bytes], commit: str) -> tuple[str, Track]:
+        """The tree of `commit`, and the file there with the earlier patches on it."""
+        tree = self._range.store.objects.tree_of(commit)
         new = next(
             (blob for name in names if (blob := self._blob(self._range.store, tree, name))), None
         )
@@ -201,10 +214,7 @@ class _Search:
             # What was dropped gave way to upstream's text, where that had it already.
             if each.kept or outcome.seen.merge != "conflict":
                 track.new = outcome.result
-        seen = self._merge(track, one).seen
-        if seen.merge == "conflict" and one.kind in ("", seen.kind):
-            return True
-        return self._stands_in_way(tree, one, track)
+        return tree, track
 
     def _merge(self, track: Track, made: _Made) -> Outcome:
         return merge(self._store, track, made.theirs, made.hunks, LABELS)

@@ -185,13 +185,14 @@ def _compared(
     wanted = [
         (name, landing.commit)
         for name, past in pasts.items()
-        if past.reverted is None and past.share >= past_rules.SOME
+        if past.reverted is None and (past.named or past.share >= past_rules.SOME)
         for landing in past.landings
     ]
     theirs = range_.versions({commit for _, commit in wanted})
     differs = {
         (name, commit): rangediff.hunks(difference(patches[name], theirs[commit]))
         for name, commit in wanted
+        if theirs[commit]
     }
 
     def placed(name: str, landing: Landing) -> Landing:
@@ -217,6 +218,11 @@ def _compared(
 
 
 def difference(patch: Patch, theirs: bytes) -> str:
-    """What upstream made of a patch: the range-diff to its commit, in the patch's own files."""
+    """What upstream made of a patch: the range-diff to its commit, in the patch's own files.
+
+    Empty where the commit is: a merge can leave out all that it merges.
+    """
+    if not theirs:
+        return ""
     paths = {file.path for file in files_of(patch)}
     return rangediff.between(patch.diff, rangediff.limited(theirs, paths))

@@ -128,7 +128,7 @@ def opened(
 
 
 def _between(tags: list[tuple[str, str]], old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """The final releases after `old`, up to `new`; none where these are no versions."""
+    """The final releases after `old`, up to `new`, called as `new` is; none without versions."""
     from packaging.version import InvalidVersion, Version
 
     def version(name: str) -> Version | None:
@@ -147,4 +147,7 @@ def _between(tags: list[tuple[str, str]], old: str, new: str) -> tuple[tuple[str
         and first < each <= last
         and (not each.is_prerelease or each == last)
     ]
-    return tuple((name, commit) for _, name, commit in sorted(found))
+    plain = not new.startswith("v")
+    return tuple(
+        (name.removeprefix("v") if plain else name, commit) for _, name, commit in sorted(found)
+    )

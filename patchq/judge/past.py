@@ -131,6 +131,11 @@ def _missing(file: FileSeen, past: Past) -> int:
     return round((1 - past.held.get(file.path, 0.0)) * max(file.lines, file.atoms))
 
 
+def _unseen(file: FileSeen, past: Past) -> int:
+    """About how many lines of a torn file are neither in the landing nor clear of upstream's."""
+    return _missing(file, past) - file.clear
+
+
 def _is_torn_text(file: FileSeen) -> bool:
     return file.kind in ("content", "both added the file")
 
@@ -138,7 +143,8 @@ def _is_torn_text(file: FileSeen) -> bool:
 def _in_part(past: Past, torn: list[FileSeen], plain: Judgement) -> Judgement:
     """Some of it landed: upstream's text wins where the landing was, the rest is carried on.
 
-    Only where the rest stands clear of upstream's changes: what conflicts would be lost unseen.
+    Where another part of the patch is still needed, only if it stands clear of upstream's changes:
+    what conflicts would be lost unseen.
     """
     enough = HALF if past.named else MOST
     yields = [
@@ -146,7 +152,7 @@ def _in_part(past: Past, torn: list[FileSeen], plain: Judgement) -> Judgement:
         for file in torn
         if _is_torn_text(file)
         and past.held.get(file.path, 0.0) >= enough
-        and _missing(file, past) <= file.clear
+        and ((past.whole and file.wins_empty) or _unseen(file, past) <= max(1, SPARE * file.lines))
     ]
     if len(yields) == len(torn):
         made = _with(plain, "partly-landed", "shrink", _rest(past))

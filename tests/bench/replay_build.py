@@ -22,6 +22,7 @@ LARGEST = 1500
 
 _OWN = re.compile(r"\(#(\d+)\)\s*$|^Merge pull request #(\d+) from ")
 _REVERT = re.compile(r"revert|back ?out", re.I)
+_PICKED = re.compile(r"cherry[- ]picked from commit ([0-9a-f]{40})")
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Builder:
         born = int(self._git("log", "-1", "--format=%ct", self.old))
         died = int(self._git("log", "-1", "--format=%ct", self.new))
         ids = self._patch_ids(each.id for each in inside)
+        picked = {oid for each in inside for oid in _PICKED.findall(each.body)}
         found: list[tuple[int, str, _Commit | None]] = []
         for number, head in sorted(self.heads.items()):
             commit = here.get(number)
@@ -121,7 +123,8 @@ class Builder:
                 found.append((number, REVERTED if commit.id in reverted else "landed", commit))
             elif (later := everywhere.get(number)) is not None:
                 if later.id in after:
-                    found.append((number, LATER, later))
+                    # A release branch has picks of what the main line has under its number.
+                    found.append((number, OTHER if later.id in picked else LATER, later))
             elif born - 120 * 86400 < self.times[number] < died:
                 kind = self._unnumbered(head, ids)
                 if kind:
@@ -168,7 +171,7 @@ class Builder:
                     kind, numbers, heads = BUNDLED, (first, number), (its_head, head)
             if made is None:
                 continue
-            if kind == NEVER and self._is_there(tip, made):
+            if kind in (NEVER, LATER, BUNDLED) and self._is_there(tip, made):
                 kind = OTHER
             name = "-".join(f"p{each}" for each in numbers)
             replay.items.append(Item(name, kind, numbers, heads, made))

@@ -128,7 +128,11 @@ def _rebase(replay: Replay, place: Path, env: Env, args: list[str]) -> Found:
     done = _try(tree, env, "git", "rebase", "-q", *args)
     while (tree / ".git/rebase-merge").is_dir():
         subject = git("log", "-1", "--format=%s", "REBASE_HEAD", cwd=tree, env=env).decode().strip()
-        item = by_subject[subject]
+        item = by_subject.get(subject)
+        if item is None:
+            # The old release's own branch is rebased along: its commits are nobody's patches.
+            done = _try(tree, env, "git", "rebase", "--skip")
+            continue
         found.stopped.add(item.name)
         if not item.landed:
             _with_its_own_text(tree, env)

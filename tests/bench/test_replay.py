@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import judged
 from tests.bench.measure import hermetic
 from tests.bench.replay import odd, table
 from tests.bench.replay_build import Builder, Item, Replay
@@ -61,6 +62,24 @@ def test_ours(replay: Replay, way: str, tmp_path: Path) -> None:
     found = WAYS[way][1](replay, tmp_path, hermetic(tmp_path / "home"))
 
     assert (found.dropped, found.stopped, found.shrunk) == ({"p2", "p6"}, set(), {"p1-p3"})
+
+
+def test_what_the_judgement_costs(
+    replay: Replay,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    WAYS["plain"][1](replay, tmp_path, hermetic(tmp_path / "home"))
+    monkeypatch.setenv("PATCHQ_CACHE", str(tmp_path / "cache-series"))
+    project = str(tmp_path / "queue-series")
+    monkeypatch.setattr("sys.argv", ["judged.py", project, "v2", "--most", "4", "--rounds", "1"])
+
+    assert judged.main() == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("4 patches, 5 commits, 0 stops;")
+    assert all(f"| {step} | " in said for step in judged.STEPS)
 
 
 def test_a_peer(replay: Replay, tmp_path: Path) -> None:

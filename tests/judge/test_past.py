@@ -83,6 +83,21 @@ CASES: dict[str, tuple[Observation, str, str]] = {
         "needed",
         "ask",
     ),
+    "one of two numbers, the other's lines conflict": (
+        see(replace(PART, share=0.6, held={b"a.py": 0.6}), TORN),
+        "needed",
+        "ask",
+    ),
+    "one of two numbers, the other's lines stand clear": (
+        see(replace(PART, share=0.6, held={b"a.py": 0.6}), replace(TORN, clear=4)),
+        "partly-landed",
+        "shrink",
+    ),
+    "most of a file, in upstream's words, and another one is left": (
+        see(replace(LINES, held={b"a.py": 0.86}), replace(WINS, lines=40), OTHER),
+        "partly-landed",
+        "shrink",
+    ),
     # Reverted.
     "reverted": (see(BACK, CLEAN), "reverted", "keep"),
     "reverted, and it conflicts": (see(BACK, TORN), "reverted", "ask"),
