@@ -49,7 +49,6 @@ def hold(project: Project, command: str, *, wait: float = 0) -> Iterator[None]:
 
 def _announce(holder: Path, command: str) -> None:
     import getpass
-    import socket
 
     try:
         user = getpass.getuser()
@@ -57,7 +56,7 @@ def _announce(holder: Path, command: str) -> None:
         user = str(os.getuid())
     told = {
         "pid": os.getpid(),
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "user": user,
         "command": command,
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
