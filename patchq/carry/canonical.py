@@ -41,7 +41,8 @@ def canonical(store: Store, base: str, series: Sequence[Patch]) -> tuple[Patch, 
             if done.code != 0:
                 raise PatchqError(
                     f"{patch.file} does not apply to its own base: {done.why}",
-                    "git knows the last good state of the series folder",
+                    "`patchq push` shows the conflict, `patchq undo` takes the last change back;"
+                    " git knows the last good state of the series folder",
                 )
             trees.append(index.write())
     diffs = store.diff_texts(list(pairwise(trees)))

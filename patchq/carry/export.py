@@ -94,7 +94,7 @@ def export(
             )
             if done.code != 0:
                 raise PatchqError(
-                    f"git does not write the branch {branch}: {done.why}",
+                    f"git does not write the branch {branch}: {done.why or 'it has other commits'}",
                     "choose another branch, or replace that one with --force",
                 )
     return ExportReport(

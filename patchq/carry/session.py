@@ -189,7 +189,9 @@ def abort(project: Project, queue: str | None) -> str:
     if name is None or name not in names:
         raise PatchqError(
             f"no session of {name or 'any queue'} is open",
-            f"there is one of {', '.join(names)}: name it with --queue" if names else "",
+            f"there is one of {', '.join(names)}: name it with --queue"
+            if names
+            else "`patchq sync` opens one where something conflicts",
         )
     remove(project, name)
     return name

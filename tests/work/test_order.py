@@ -173,7 +173,7 @@ def test_a_series_that_does_not_apply_is_not_taken_for_one_that_does(stale: Hand
     before = stale.patches()
     for command in ("hold", "delete"):
         said = stale.call(command, "second", "--why", "x", code=1)
-        assert "does not apply to its own base: 0004-fourth.patch: patch failed: c.txt" in said.err
+        assert "0004-fourth.patch does not apply to its own base: patch failed: c.txt" in said.err
     assert stale.patches() == before
 
 
