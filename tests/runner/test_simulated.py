@@ -19,7 +19,7 @@ def test_both_runners_ahead_and_with_drafts(release: str, tmp_path: Path) -> Non
     done = subprocess.run(
         [patched.python, SCRIPT, patched.model],
         cwd=tmp_path,
-        env=environment(patched, tmp_path),
+        env=environment(patched, tmp_path, tmp_path),
         capture_output=True,
         text=True,
     )

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -91,14 +92,17 @@ def command(runner: Runner, *flags: str, port: int) -> list[str]:
     return [*serve, "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8", *flags]
 
 
-def environment(runner: Runner, folder: Path) -> dict[str, str]:
-    """All that the server sees of this process's environment is PATH."""
+def environment(runner: Runner, folder: Path, sockets: Path) -> dict[str, str]:
+    """All that the server sees of this process's environment is PATH.
+
+    `sockets`: the address of one may have 107 bytes, which pytest's folders take already.
+    """
     return {
         "PATH": f"{runner.python.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(runner.overlay),
         "PYTHONUNBUFFERED": "1",
         "HOME": str(folder),
-        "TMPDIR": str(folder),
+        "TMPDIR": str(sockets),
         "VLLM_CACHE_ROOT": str(runner.overlay.parents[1] / "cache"),
         "VLLM_TARGET_DEVICE": "cpu",
         "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -123,22 +127,23 @@ def serving(
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
     port = _free_port()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command(runner, *flags, port=port),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**environment(runner, folder), **(env or {})},
-            start_new_session=True,
-        )
-    try:
-        server = Server(f"http://127.0.0.1:{port}", log, process)
-        _wait(server)
-        yield server
-    finally:
-        left = stop(process)
+    with tempfile.TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as sockets:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command(runner, *flags, port=port),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env={**environment(runner, folder, Path(sockets)), **(env or {})},
+                start_new_session=True,
+            )
+        try:
+            server = Server(f"http://127.0.0.1:{port}", log, process)
+            _wait(server)
+            yield server
+        finally:
+            left = stop(process)
     assert not left, f"the server left processes behind: {left}\n{server.log[-3000:]}"
 
 
