@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,10 +30,11 @@ def make(kit: Kit, *edits: Edit) -> tuple[Resolution, ...]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
     kit = Kit(tmp_path_factory.mktemp("kit"))
     kit.history.commit().write("a", b"a\n").tag("v1")
-    return kit
+    yield kit
+    kit.close()
 
 
 @given(BLOBS, BLOBS, st.sampled_from(PATHS), st.sampled_from(["content", ""]))
