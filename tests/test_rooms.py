@@ -28,7 +28,7 @@ HOUSE = (
     {"judge"},
     {"upstream", "cluster"},
     {"queue", "gitstore", "forge", "exl3"},
-    {"config", "paths", "progress"},
+    {"caches", "config", "paths", "progress"},
     {"errors"},
 )
 

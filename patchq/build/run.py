@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from patchq import __version__
 from patchq.build.overlay import Built, Wanted, lay
 from patchq.build.target import Target, wheel_for
 from patchq.errors import PatchqError, ProofFailed
+from patchq.gitstore.files import write
 from patchq.gitstore.store import Store
 from patchq.paths import lossless
 from patchq.progress import SILENT, Progress
@@ -57,9 +57,7 @@ def build(
     source, wheel = bring(target, wanted.release, cache, offline=offline, progress=progress)
     made = lay(store, wanted, target, wheel, out, progress)
     record = out / RECORD
-    beside = record.with_name(f".{RECORD}.{os.getpid()}")
-    beside.write_bytes(provenance(wanted, target, patches, source, made))
-    os.replace(beside, record)
+    write(record, provenance(wanted, target, patches, source, made))
     return BuildReport(target.name, wanted, source, made, record)
 
 

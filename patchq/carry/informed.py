@@ -1,4 +1,4 @@
-"""The fold with all that is known beside the trees: history, pull requests, checks, contracts."""
+"""The fold with everything that is known beside the trees: history, pull requests, checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from patchq.carry.causes import with_causes
 from patchq.carry.fold import Carried, Carry, Knowing
 from patchq.carry.history import Gatherer, difference
 from patchq.carry.ranges import Range, Unreached, opened
-from patchq.carry.warn import warned
 from patchq.carry.workspace import Queue
 from patchq.gitstore.store import Store
 from patchq.judge.model import Signal
@@ -53,10 +52,8 @@ def informed(
         )
         if range_ is not None and not range_.failed:
             carry = _shown(with_causes(store, carry, range_), range_)
-        known = range_ if range_ is not None and not range_.failed else None
-        carry, unseen = warned(queue, base, carry, store, known, offline=offline, progress=progress)
         why = found if not isinstance(found, Range) else found.failed
-    return replace(carry, history=why, unseen=(*unseen, *gatherer.notes))
+    return replace(carry, history=why, unseen=tuple(gatherer.notes))
 
 
 def _retired(queue: Queue) -> list[Patch]:

@@ -6,10 +6,10 @@ and kept in the store for each pair of trees.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from functools import cached_property
 
+from patchq.gitstore.files import write
 from patchq.gitstore.store import Store
 
 
@@ -53,8 +53,5 @@ class Renames:
             found = self._store.changes(self._old, self._new, renames=True)
             pairs = [(c.path, c.new_path) for c in found if c.status == "R"]
             fields = [part for pair in pairs for part in pair]
-            kept.parent.mkdir(exist_ok=True)
-            beside = kept.with_name(f"{kept.name}.{os.getpid()}")
-            beside.write_bytes(b"\0".join(fields))
-            beside.replace(kept)
+            write(kept, b"\0".join(fields))
         return dict(zip(fields[::2], fields[1::2], strict=False))

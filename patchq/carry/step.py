@@ -15,6 +15,7 @@ from patchq.carry.prove import prove
 from patchq.carry.pulls.book import book, watched
 from patchq.carry.report import PatchReport, Proof, SyncReport, held_report
 from patchq.carry.resolutions import Resolutions
+from patchq.carry.warn import warned
 from patchq.carry.workspace import Queue
 from patchq.errors import PatchqError
 from patchq.gitstore.store import Store
@@ -89,6 +90,7 @@ def attempt(
     said = said or Said()
     carry = carried(queue, base, target, store, progress, said, offline=offline)
     texts = exported(store, carry)
+    carry = warned(queue, base, target, carry, texts, store, offline=offline, progress=progress)
     proof = Proof()
     if not carry.asks:
         # A series that was carried is proved against what it was on the base before.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
+from patchq.caches import keep
 from patchq.gitstore.objects import TREE
 from patchq.gitstore.store import Store
 from patchq.judge import surface_form as form
@@ -65,7 +65,7 @@ class Surfaces:
             if surface is None:
                 surface = read(module, self._store.objects.blob(oid), package=package)
                 if surface is not None:
-                    _keep(kept, surface)
+                    keep(kept, json.dumps(form.to_json(surface)).encode())
             self._known[key] = surface
         return self._known[key]
 
@@ -75,14 +75,3 @@ def _kept(file: Path) -> Surface | None:
         return form.from_json(json.loads(file.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _keep(file: Path, surface: Surface) -> None:
-    """A cache: where it cannot be written, the next run reads the source again."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(form.to_json(surface)), encoding="utf-8")
-        os.replace(beside, file)
-    except OSError:
-        beside.unlink(missing_ok=True)

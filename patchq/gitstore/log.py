@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from patchq.errors import PatchqError
+from patchq.gitstore.files import write
 from patchq.gitstore.store import PLAIN, Change, Store, raw_changes
 
 _FORMAT = "%H%x01%P%x01%an%x01%cs%x01%B"
@@ -63,7 +62,7 @@ def commits(store: Store, old: str, new: str) -> list[Commit]:
         args = ["log", "--topo-order", "--reverse", "--diff-merges=first-parent", "--raw", "-z"]
         args += ["--no-renames", "--no-abbrev", "--no-color", f"--format=tformat:{_FORMAT}"]
         out = store.git([*args, new, f"^{old}", "--"]).out
-        _keep(kept, out)
+        write(kept, out)
     return list(_commits(out))
 
 
@@ -100,7 +99,7 @@ def lines(store: Store, chosen: Sequence[Commit], wanted: Collection[bytes]) -> 
         return _thawed(kept.read_bytes(), names)
     except (OSError, ValueError, LookupError, TypeError):
         found = _read(store, pairs, frozenset(names))
-        _keep(kept, _frozen(found, names))
+        write(kept, _frozen(found, names))
         return found
 
 
@@ -164,13 +163,6 @@ def _thawed(data: bytes, names: Sequence[bytes]) -> dict[str, Lines]:
         )
         for oid, (added, removed, size) in json.loads(data).items()
     }
-
-
-def _keep(path: Path, data: bytes) -> None:
-    path.parent.mkdir(exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    beside.write_bytes(data)
-    beside.replace(path)
 
 
 def words(store: Store, ids: Sequence[str]) -> list[Commit]:

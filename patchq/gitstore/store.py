@@ -16,6 +16,7 @@ from pathlib import Path
 
 from patchq.errors import PatchqError
 from patchq.gitstore.fastimport import FastImport
+from patchq.gitstore.files import write
 from patchq.gitstore.git import Done, require_version, run, stream
 from patchq.gitstore.objects import Objects
 
@@ -77,11 +78,7 @@ class Store:
             return
         listed = self.path / "objects" / "info" / "alternates"
         text = b"".join(os.fsencode(folder) + b"\n" for folder in alternates)
-        if not listed.is_file() or listed.read_bytes() != text:
-            listed.parent.mkdir(parents=True, exist_ok=True)
-            beside = listed.with_name(f"alternates.{os.getpid()}")
-            beside.write_bytes(text)
-            beside.replace(listed)
+        write(listed, text)
 
     @cached_property
     def objects(self) -> Objects:

@@ -6,13 +6,13 @@ When we last looked lives in the cache: the record in `upstream/state.json` hold
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from patchq.caches import keep
 from patchq.config import QueueConfig
 from patchq.errors import PatchqError
 from patchq.forge.client import GITHUB_API, TOKENS, Client, token
@@ -198,12 +198,6 @@ class _Looks:
     def write(self, repos: Iterable[str], when: datetime) -> None:
         """A cache: where it cannot be written, the next look asks more."""
         changed = {self._key(repo): when.isoformat(timespec="seconds") for repo in repos}
-        if not changed:
-            return
-        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        try:
-            beside.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps({**self._data, **changed}, indent=1, sort_keys=True))
-            beside.replace(self._path)
-        except OSError:
-            return
+        if changed:
+            text = json.dumps({**self._data, **changed}, indent=1, sort_keys=True)
+            keep(self._path, text.encode())

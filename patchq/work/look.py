@@ -95,12 +95,6 @@ def below(path: bytes, folder: bytes) -> bool:
     return folder in (b"", path) or path.startswith(folder + b"/")
 
 
-def edits_in(queue: Queue) -> tuple[bytes, ...]:
-    """The paths with unrefreshed edits; none without a working tree."""
-    found = look(queue, edits=True)
-    return tuple(edit.path for edit in found.edits) if found else ()
-
-
 def _edits(queue: Queue, state: State) -> tuple[Edit, ...]:
     with upstream_of(queue, offline=True) as upstream:
         return at(queue, upstream.store, state.base, state).edits()

@@ -8,10 +8,10 @@ answering judge by the same evidence.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
+from patchq.caches import keep
 from patchq.carry.exchange import sha256
 from patchq.carry.pulls.look import Looked, look
 from patchq.carry.workspace import Queue
@@ -77,15 +77,7 @@ def _sentences(looked: Looked, offline: bool) -> list[str]:
 def _keep(queue: Queue, looked: Looked) -> None:
     """A cache of sorts: where it cannot be written, an answer is asked for once more."""
     pulls = {key: records.to_json(pull) for key, pull in looked.state.pulls.items()}
-    text = json.dumps({"state": _now(queue), "pulls": pulls})
-    place = _place(queue)
-    beside = place.with_name(f"{place.name}.{os.getpid()}")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(place)
-    except OSError:
-        return
+    keep(_place(queue), json.dumps({"state": _now(queue), "pulls": pulls}).encode())
 
 
 def _place(queue: Queue) -> Path:
