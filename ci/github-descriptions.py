@@ -30,8 +30,27 @@ TARGET = ROOT / "build" / "github"
 
 REST = (
     ("get", "/rate_limit"),
+    ("get", "/repos/{owner}/{repo}/issues"),
+    ("post", "/repos/{owner}/{repo}/issues"),
+    ("get", "/repos/{owner}/{repo}/issues/{issue_number}"),
+    ("patch", "/repos/{owner}/{repo}/issues/{issue_number}"),
+    ("get", "/repos/{owner}/{repo}/issues/{issue_number}/comments"),
+    ("post", "/repos/{owner}/{repo}/issues/{issue_number}/comments"),
     ("get", "/repos/{owner}/{repo}/pulls"),
+    ("post", "/repos/{owner}/{repo}/pulls"),
     ("get", "/repos/{owner}/{repo}/pulls/{pull_number}"),
+    ("patch", "/repos/{owner}/{repo}/pulls/{pull_number}"),
+    ("get", "/repos/{owner}/{repo}/git/ref/{ref}"),
+    ("get", "/repos/{owner}/{repo}/releases"),
+    ("post", "/repos/{owner}/{repo}/releases"),
+    ("delete", "/repos/{owner}/{repo}/releases/assets/{asset_id}"),
+    ("get", "/repos/{owner}/{repo}/releases/latest"),
+    ("get", "/repos/{owner}/{repo}/releases/tags/{tag}"),
+    ("get", "/repos/{owner}/{repo}/releases/{release_id}"),
+    ("patch", "/repos/{owner}/{repo}/releases/{release_id}"),
+    ("delete", "/repos/{owner}/{repo}/releases/{release_id}"),
+    ("get", "/repos/{owner}/{repo}/releases/{release_id}/assets"),
+    ("post", "/repos/{owner}/{repo}/releases/{release_id}/assets"),
     ("get", "/search/issues"),
 )
 

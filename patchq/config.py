@@ -93,6 +93,15 @@ def find_project(start: Path) -> Project:
     )
 
 
+def maybe_project(start: Path) -> Project | None:
+    """The repository around `start`, where there is one that keeps a queue."""
+    try:
+        found = find_project(start)
+    except PatchqError:
+        return None
+    return found if queue_names(found) else None
+
+
 def _around_private(start: Path) -> Project | None:
     """The project that a folder inside its `.git/patchq/` belongs to.
 
@@ -100,18 +109,20 @@ def _around_private(start: Path) -> Project | None:
     """
     way: list[Path] = []
     for folder in (start, *start.parents):
-        way.append(folder)
         git_dir = folder.parent
         if (
             folder.name == "patchq"
             and (git_dir / "HEAD").is_file()
             and (git_dir / "objects").is_dir()
         ):
-            roots = [each / "root" for each in way if (each / "root").is_file()]
+            roots = [each / "root" for each in (*way, folder) if (each / "root").is_file()]
             if not roots:
                 return Project(git_dir.parent, git_dir)
             told = roots[-1].read_bytes()
             return Project(Path(os.path.normpath(git_dir / os.fsdecode(told.strip()))), git_dir)
+        if (folder / ".git").is_dir():
+            return None  # a repository of its own, nearer than the project's private folder
+        way.append(folder)
     return None
 
 

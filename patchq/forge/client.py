@@ -2,7 +2,8 @@
 
 The retries are PyGithub's, less its traps (measured with 2.10): 5xx answers are asked again with
 pauses, 429 counts as a limit, nothing here writes (a POST is a
-query and may be repeated), and every wait is shown and bounded, `Retry-After` too.
+query and may be repeated; writing.py is for the others), and every wait is shown and bounded,
+`Retry-After` too.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from patchq.errors import PatchqError
 from patchq.forge.errors import ForgeError
+from patchq.forge.retries import PATIENCE, Patience, retries
 from patchq.paths import show
 from patchq.progress import SILENT, Progress
 
@@ -30,17 +32,6 @@ if TYPE_CHECKING:
 
 GITHUB_API = "https://api.github.com"
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How often is asked again, and how long is waited at most (seconds)."""
-
-    tries: int = 4
-    backoff: float = 2.0
-    secondary: float = 60.0
-    longest: float = 600.0
-    timeout: int = 30
 
 
 @dataclass(frozen=True)
@@ -59,6 +50,11 @@ def token() -> tuple[str, str] | None:
     return None
 
 
+def usual_api() -> str:
+    """GitHub's API, or the one that GITHUB_API_URL names (as in GitHub's own runners)."""
+    return os.environ.get("GITHUB_API_URL", "").strip() or GITHUB_API
+
+
 @dataclass
 class Client:
     """Asks one API. `token` is left out of the repr and of every message."""
@@ -67,7 +63,7 @@ class Client:
     token: str | None = field(default=None, repr=False)
     variable: str = "GITHUB_TOKEN"
     progress: Progress = SILENT
-    patience: Patience = Patience()
+    patience: Patience = PATIENCE
     requests: int = 0
     """Sent so far, repetitions not counted."""
 
@@ -89,7 +85,7 @@ class Client:
         if "_github" in self.__dict__:
             self._github.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -152,20 +148,27 @@ class Client:
     def _ask(
         self, verb: str, path: str, input: Any, parameters: Mapping[str, str] | None = None
     ) -> Any:
+        def send() -> tuple[Any, Any]:
+            return self._requester.requestJsonAndCheck(
+                verb, path, dict(parameters or {}), input=input
+            )
+
+        return self._heard(verb, send, again=True)
+
+    def _heard(self, verb: str, send: Callable[[], tuple[Any, Any]], *, again: bool) -> Any:
+        """The JSON that `send` brings; `again`: asked for once more where it breaks off."""
         import requests
         from github import GithubException
 
         self.requests += 1
-        for again in (True, False):
+        for more in (again, False):
             try:
-                _, body = self._requester.requestJsonAndCheck(
-                    verb, path, dict(parameters or {}), input=input
-                )
+                _, body = send()
             except GithubException as error:
                 raise self._said(error) from None
             except (requests.exceptions.ChunkedEncodingError, ValueError) as error:
                 # The body broke off, which no retry of urllib3 sees.
-                if again and not isinstance(error, requests.exceptions.InvalidURL):
+                if more and not isinstance(error, requests.exceptions.InvalidURL):
                     continue
                 raise ForgeError(
                     "answer", f"{self.host} sends answers that break off", "try again later"
@@ -178,6 +181,8 @@ class Client:
                 ) from None
             except (AttributeError, TypeError):
                 break  # an error whose JSON is no object
+            if body is None and verb == "DELETE":
+                return None
             if not isinstance(body, dict | list) or (verb == "POST" and isinstance(body, list)):
                 break
             if verb == "GET" and isinstance(body, dict) and body.keys() <= {"data", "url"}:
@@ -208,6 +213,8 @@ class Client:
             return ForgeError(
                 "token", f"{self.host} refuses it ({show(str(message or 'status 403'))[:200]})"
             )
+        if status in (400, 409, 413, 422):
+            return ForgeError("refused", f"{self.host} refuses it ({_reasons(error.data, status)})")
         return ForgeError("server", f"{self.host} answers with status {status}", "try again later")
 
     def _unreached(self, error: Exception) -> ForgeError:
@@ -250,34 +257,26 @@ class Client:
         time.sleep(seconds)
 
     def _retry(self) -> GithubRetry:
-        from github import GithubRetry
-
-        client, patience = self, self.patience
-
-        class Patient(GithubRetry):
-            def sleep(self, response: Any = None) -> None:
-                if response is None:
-                    return client.wait(self.get_backoff_time(), "it cannot be reached")
-                limit = response.status in (403, 429)
-                seconds = self.get_retry_after(response) or self.get_backoff_time()
-                why = "it limits requests" if limit else "it fails"
-                return client.wait(seconds, f"{why} (status {response.status})")
-
-        return Patient(
-            total=patience.tries,
-            connect=1,
-            read=1,
-            backoff_factor=patience.backoff,
-            status_forcelist=[429, *range(500, 600)],
-            secondary_rate_wait=patience.secondary,
-            max_rate_limit_wait=patience.longest,
-        )
+        return retries(self.patience, self.wait)
 
 
 def _loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
+
+
+def _reasons(data: Any, status: int) -> str:
+    """What an answer says about a request that it cannot do, in a line."""
+    told = data if isinstance(data, dict) else {}
+    errors = told.get("errors")
+    parts = [
+        each.get("message") or each.get("code")
+        for each in (errors if isinstance(errors, list) else ())
+        if isinstance(each, dict)
+    ]
+    words = [str(word) for word in (told.get("message"), *parts) if word]
+    return show("; ".join(words) or f"status {status}")[:200]
 
 
 def _span(seconds: float) -> str:

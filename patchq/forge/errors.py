@@ -6,7 +6,7 @@ from typing import Literal
 
 from patchq.errors import Incomplete
 
-Kind = Literal["token", "absent", "limit", "server", "network", "answer"]
+Kind = Literal["token", "absent", "limit", "server", "network", "answer", "refused"]
 
 
 class ForgeError(Incomplete):
@@ -14,6 +14,7 @@ class ForgeError(Incomplete):
 
     token: it is refused. absent: not there, or not for these eyes. limit: the rate limit, for
     longer than is waited. server: it failed. network: not reached. answer: cannot be read.
+    refused: it is understood, and not done.
     """
 
     def __init__(self, kind: Kind, message: str, hint: str = "") -> None:

@@ -197,3 +197,26 @@ def require_version() -> None:
             " to merge and export patches reproducibly",
             "install a newer git",
         )
+
+
+def init(path: Path) -> None:
+    """An empty bare repository at `path`, in one step: another patchq may make it as well.
+
+    Two `git init` in one folder fail at each other's files ("could not lock config file"), and a
+    killed one leaves a HEAD without the rest.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+            made = Path(folder) / "store"
+            run(["init", "--quiet", "--bare", "--object-format=sha1", str(made)])
+            try:
+                made.rename(path)
+            except OSError:
+                if not (path / "HEAD").is_file():
+                    raise
+    except OSError as error:
+        raise PatchqError(
+            f"cannot make the store {path}: {error.strerror}",
+            "make room or set PATCHQ_CACHE to a folder that can be written",
+        ) from error

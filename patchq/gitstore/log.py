@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchq.errors import PatchqError
+from patchq.gitstore.contents import PLAIN
 from patchq.gitstore.files import write
-from patchq.gitstore.store import PLAIN, Change, Store, raw_changes
+from patchq.gitstore.store import Change, Store, raw_changes
 
 _FORMAT = "%H%x01%P%x01%an%x01%cs%x01%B"
 _VERSION = b"3"

@@ -5,7 +5,7 @@ GitPython is imported here only, and only when a command comes this far.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from patchq.errors import PatchqError
@@ -24,6 +24,24 @@ def committed(root: Path, path: str) -> bytes | None:
         except KeyError:
             return None
         return data
+
+
+def versions(root: Path, path: str) -> Iterator[bytes]:
+    """Each content that `path` (relative to `root`) had in HEAD's history, the newest first."""
+    from git import Repo
+
+    with Repo(root) as repo:
+        if not repo.head.is_valid():
+            return
+        seen: set[str] = set()
+        for commit in repo.iter_commits("HEAD", paths=path):
+            try:
+                blob = commit.tree / path
+            except KeyError:
+                continue  # the commit that removed it
+            if blob.hexsha not in seen:
+                seen.add(blob.hexsha)
+                yield blob.data_stream.read()
 
 
 def commit(root: Path, paths: Sequence[str], message: str) -> str:

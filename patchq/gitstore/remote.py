@@ -21,6 +21,13 @@ def configure(store: Store, url: str) -> None:
         store.git(["config", key, value])
 
 
+def listed(url: str) -> Done:
+    """The refs of the repository at `url`, a line each; any exit status is in the answer."""
+    slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=20"]
+    args = [*slow, "ls-remote", "--quiet", "--end-of-options", url]
+    return run(args, network=True, ok=tuple(range(256)))
+
+
 def fetch(store: Store, refs: Mapping[str, str]) -> Done:
     """Brings refs of `origin` (their name there to that here) with history, without contents:
     `configure` has the filter.

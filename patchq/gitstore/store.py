@@ -13,14 +13,19 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from patchq.errors import PatchqError
+from patchq.gitstore import contents
+from patchq.gitstore.contents import PLAIN, Merged
 from patchq.gitstore.fastimport import FastImport
 from patchq.gitstore.files import write
-from patchq.gitstore.git import Done, require_version, run, stream
+from patchq.gitstore.git import Done, init, require_version, run, stream
 from patchq.gitstore.objects import Objects
 
-PLAIN = ("--no-renames", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
+if TYPE_CHECKING:
+    from patchq.gitstore.memo import Memo
+
 DIFF = (*PLAIN, "--binary")
 """The canonical form of a patch's diff (design: on-disk forms)."""
 
@@ -41,14 +46,6 @@ class Change:
     new_oid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A three-way merge of contents: the text, and how many conflicts stand in it."""
-
-    data: bytes
-    conflicts: int
-
-
 class Store:
     """The bare repository at `path`, made when it is missing."""
 
@@ -62,14 +59,7 @@ class Store:
         )
         require_version()
         if not (path / "HEAD").is_file():
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise PatchqError(
-                    f"cannot make the store {path}: {error.strerror}",
-                    "make room or set PATCHQ_CACHE to a folder that can be written",
-                ) from error
-            run(["init", "--quiet", "--bare", "--object-format=sha1", str(path)])
+            init(path)
         self._share(alternates)
 
     def _share(self, alternates: Sequence[Path]) -> None:
@@ -84,10 +74,17 @@ class Store:
     def objects(self) -> Objects:
         return Objects(self.path, self._borrowed)
 
+    @cached_property
+    def memo(self) -> Memo:
+        """Answers about contents that were worked out before, by this process or another."""
+        from patchq.gitstore.memo import Memo
+
+        return Memo(self.path / "patchq-answers")
+
     def close(self) -> None:
-        if "objects" in self.__dict__:
-            self.objects.close()
-            del self.__dict__["objects"]
+        for name in ("objects", "memo"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
 
     def __enter__(self) -> Store:
         return self
@@ -201,12 +198,12 @@ class Store:
 
     def diff_data(self, old: bytes, new: bytes) -> bytes:
         """The zero-context diff of two contents, aligned as `hunks` aligns."""
-        with tempfile.TemporaryDirectory(prefix="patchq-") as folder:
-            names = [f"{folder}/old", f"{folder}/new"]
-            for name, data in zip(names, (old, new), strict=True):
-                Path(name).write_bytes(data)
-            args = ["diff", "--no-index", "--text", "-U0", "--diff-algorithm=histogram", *PLAIN]
-            return self.git([*args, "--", *names], ok=(0, 1)).out
+        question = contents.question(b"diff", old, new)
+        if (known := self.memo.get(question)) is not None:
+            return known
+        answer = contents.difference(self.git, old, new)
+        self.memo.put(question, answer)
+        return answer
 
     def merge_file(
         self,
@@ -221,22 +218,14 @@ class Store:
 
         Binary content that both sides changed is one conflict, with ours as the text.
         """
-        with tempfile.TemporaryDirectory(prefix="patchq-") as folder:
-            names = [f"{folder}/{name}" for name in ("ours", "base", "theirs")]
-            for name, data in zip(names, (ours, base, theirs), strict=True):
-                Path(name).write_bytes(data)
-            args = ["merge-file", "--stdout", "--quiet", "--diff3"]
-            if favour:
-                args[-1] = f"--{favour}"
-            for label in labels:
-                args += ["-L", label]
-            # In the store: the settings of the repository around the current folder are not ours.
-            done = self.git([*args, *names], ok=tuple(range(256)))
-        if done.code == 255:
-            return Merged(theirs if favour == "theirs" else ours, 0 if favour else 1)
-        if done.code > 127:
-            raise PatchqError(f"git merge-file failed: {done.why}", "report this as a bug")
-        return Merged(done.out, done.code)
+        asked = "\0".join((*labels, favour or "")).encode()
+        question = contents.question(b"merge", asked, base, ours, theirs)
+        if (known := self.memo.get(question)) is not None:
+            count, _, data = known.partition(b" ")
+            return Merged(data, int(count))
+        merged = contents.merged(self.git, base, ours, theirs, labels, favour)
+        self.memo.put(question, b"%d %b" % (merged.conflicts, merged.data))
+        return merged
 
 
 class Index:

@@ -161,3 +161,30 @@ def test_the_same_story_gives_the_same_commits(forge: Forge) -> None:
         return json.dumps([repo.bare.sha("main"), repo.pulls[1].sha])
 
     assert tell("a/one") == tell("b/two")
+
+
+def test_what_releases_must_not_do(forge: Forge, repo: Repo) -> None:
+    mine = {"Authorization": f"token {forge.token}"}
+    at = f"{forge.api}/repos/acme/engine/releases"
+
+    def ask(verb: str, url: str, **more: Any) -> requests.Response:
+        return requests.request(verb, url, headers=mine, timeout=10, **more)
+
+    made = ask("POST", at, json={"tag_name": "release-1", "draft": True}).json()
+    assert made["draft"] and made["html_url"].endswith(f"untagged-{made['id']}")
+    assert ask("GET", f"{at}/tags/release-1").status_code == 404, "a draft has no tag yet"
+    files = made["upload_url"].partition("{")[0]
+    raw = {**mine, "Content-Type": "application/octet-stream"}
+    for data, status in ((b"", 400), (b"x", 201), (b"x", 422)):
+        url = f"{files}?name=a%20b"
+        sent = requests.post(url, data=data, headers=raw, timeout=10)
+        assert sent.status_code == status, sent.text
+    (asset,) = ask("GET", f"{at}/{made['id']}/assets").json()
+    assert asset["name"] == "a.b", "it gives odd names another form"
+    assert ask("PATCH", f"{at}/{made['id']}", json={"draft": False}).json()["published_at"]
+    assert repo.bare.git("tag", "--list") == "release-1", "it makes a tag where there is none"
+    again = ask("POST", at, json={"tag_name": "release-1", "draft": False})
+    assert again.json()["errors"][0]["code"] == "already_exists"
+    assert ask("POST", at, json={"draft": 1}).status_code == 422
+    assert "'tag_name' is a required property" in broken(forge)[0]
+    assert requests.delete(f"{at}/{made['id']}", timeout=10).status_code == 404, "not for anybody"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 
 from patchq.errors import PatchqError
 from patchq.gitstore import store as stores
+from patchq.gitstore.contents import Merged
 from patchq.gitstore.git import GitError
-from patchq.gitstore.store import Change, Merged, Store
+from patchq.gitstore.store import Change, Store
 from tests.gitstore.conftest import WHO, raw_blob, trees
 from tests.support.history import History, lines
 
@@ -33,9 +36,26 @@ def test_a_store_is_made_once_and_kept(tmp_path: Path) -> None:
         assert store.git(["rev-parse", "--is-bare-repository"]).out == b"true\n"
 
 
+def test_two_make_it_at_once(tmp_path: Path) -> None:
+    """`git init` in one folder fails when another does the same."""
+    path = tmp_path / "cache" / "s.git"
+    ready = threading.Barrier(8)
+
+    def make() -> str | None:
+        ready.wait()
+        with Store(path) as store:
+            raw_blob(store, b"x")
+            return store.resolve("main")
+
+    with ThreadPoolExecutor(8) as pool:
+        made = [pool.submit(make) for _ in range(8)]
+    assert [each.result() for each in made] == [None] * 8
+    assert [each.name for each in path.parent.iterdir()] == ["s.git"]
+
+
 def test_no_room_for_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(PatchqError, match=r"cannot make the store .*: Not a directory") as caught:
+    with pytest.raises(PatchqError, match=r"cannot make the store .*: File exists") as caught:
         Store(tmp_path / "file" / "s.git")
     assert "PATCHQ_CACHE" in caught.value.hint
 

@@ -56,8 +56,24 @@ class RestChecks:
     def __init__(self, base: str) -> None:
         self.spec: dict[str, Any] = json.loads((DESCRIPTIONS / "rest.json").read_bytes())
         self.spec["servers"] = [{"url": base}]
+        self._correct(base)
         self.openapi = OpenAPI.from_dict(self.spec)
         self.broken: list[str] = []
+
+    def _correct(self, base: str) -> None:
+        """What the description leaves open, or has otherwise than GitHub."""
+        paths = self.spec["paths"]
+        uploads = paths["/repos/{owner}/{repo}/releases/{release_id}/assets"]["post"]
+        uploads["servers"] = [{"url": base.replace("/api/v3", "/api/uploads")}]
+        # openapi-core takes no slash inside a parameter.
+        ref = paths.pop("/repos/{owner}/{repo}/git/ref/{ref}")
+        paths["/repos/{owner}/{repo}/git/ref/tags/{ref}"] = ref
+        # "an empty asset with a state of starter" is in the words about uploads only.
+        states = self.spec["components"]["schemas"]["release-asset"]["properties"]["state"]
+        states["enum"].append("starter")
+        # "nullable", and null is not among its values.
+        reasons = self.spec["components"]["schemas"]["issue"]["properties"]["state_reason"]
+        reasons["enum"].append(None)
 
     def request(self, request: Request) -> str | None:
         """What is wrong with a request, or None."""

@@ -9,8 +9,11 @@ from pathlib import Path
 from werkzeug.wrappers import Request, Response
 
 
-def serve_git(request: Request, repository: Path, path: str) -> Response:
-    """Hands one request to the backend, whose answer is that of a CGI program."""
+def serve_git(request: Request, repository: Path, path: str, user: str | None = None) -> Response:
+    """Hands one request to the backend, whose answer is that of a CGI program.
+
+    `user`: who may push; without one git's backend takes no push.
+    """
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
@@ -26,6 +29,8 @@ def serve_git(request: Request, repository: Path, path: str) -> Response:
         "CONTENT_TYPE": request.headers.get("Content-Type", ""),
         "REMOTE_ADDR": "127.0.0.1",
     }
+    if user:
+        environment["REMOTE_USER"] = user
     for variable, header in (
         ("GIT_PROTOCOL", "Git-Protocol"),
         ("HTTP_CONTENT_ENCODING", "Content-Encoding"),

@@ -13,6 +13,7 @@ from tests.support.forge.checks import graphql_schema
 from tests.support.forge.commits import Clock, iso
 from tests.support.forge.pull import Event, Pull
 from tests.support.forge.repo import Repo
+from tests.support.forge.rest import node_id
 
 Find = Callable[[str], Repo | None]
 KINDS = {
@@ -26,7 +27,13 @@ KINDS = {
 
 
 def answer(
-    query: str, variables: dict[str, Any], find: Find, repos: list[Repo], clock: Clock
+    query: str,
+    variables: dict[str, Any],
+    find: Find,
+    repos: list[Repo],
+    clock: Clock,
+    *,
+    may_write: bool = False,
 ) -> Any:
     """The JSON of an answer; each thing that is not there is an error beside the rest."""
 
@@ -41,6 +48,20 @@ def answer(
         pulls.sort(key=lambda pull: pull.updated_at, reverse=True)
         return {"issueCount": len(pulls), "nodes": [shape(pull) for pull in pulls[:first]]}
 
+    def drafted(node: str, draft: bool) -> Any:
+        pulls = (pull for repo in repos for pull in repo.pulls.values())
+        pull = next((pull for pull in pulls if node_id(pull) == node), None)
+        if pull is None:
+            raise missing(f"Could not resolve to a node with the global id of '{node}'")
+        if not may_write:
+            words = "Resource not accessible by personal access token"
+            raise GraphQLError(words, extensions={"type": "FORBIDDEN"})
+        if draft and not pull.repo.drafts:
+            words = "Draft pull requests are not supported in this repository."
+            raise GraphQLError(words, extensions={"type": "UNPROCESSABLE"})
+        pull.draft = draft
+        return {"pullRequest": shape(pull)}
+
     reset = iso(clock.now + timedelta(hours=1))
     limit = {
         "cost": 1,
@@ -50,7 +71,13 @@ def answer(
         "nodeCount": 1,
         "resetAt": reset,
     }
-    root = {"repository": repository, "search": found, "rateLimit": limit}
+    root = {
+        "repository": repository,
+        "search": found,
+        "rateLimit": limit,
+        "convertPullRequestToDraft": lambda _, input: drafted(input["pullRequestId"], True),
+        "markPullRequestReadyForReview": lambda _, input: drafted(input["pullRequestId"], False),
+    }
     result = graphql_sync(graphql_schema(), query, root, variable_values=variables)
     out: dict[str, Any] = {}
     if result.data is not None:

@@ -8,6 +8,7 @@ from hashlib import sha1
 from typing import TYPE_CHECKING, Any
 
 from tests.support.forge.commits import Change, Commit, Writes
+from tests.support.forge.issue import Comment
 
 if TYPE_CHECKING:
     from tests.support.forge.repo import Repo
@@ -42,6 +43,9 @@ class Pull(Writes):
     landing: Change | None = None
     commits: list[str] = field(default_factory=list)
     """Its own, the oldest first."""
+    branch: str = ""
+    """Of this repository; empty for one from a fork."""
+    comments: list[Comment] = field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -70,12 +74,45 @@ class Pull(Writes):
     def _place(self, sha: str) -> None:
         self.commits[-1] = sha
         self.bare.set(f"refs/pull/{self.number}/head", sha)
+        if self.branch:
+            self.bare.set(f"refs/heads/{self.branch}", sha)
 
     def starts(self) -> None:
         self.bare = self.repo.bare
         self.created_at = self.updated_at = self.repo.clock.tick()
         self._first(self.bare.sha(self._base_ref), self.title)
         self.bare.set(f"refs/pull/{self.number}/merge", self.sha)
+
+    def starts_at(self, sha: str) -> None:
+        """From a branch of this repository that is there."""
+        self.bare = self.repo.bare
+        self.created_at = self.updated_at = self.repo.clock.tick()
+        self._head_is(sha)
+        self.bare.set(f"refs/pull/{self.number}/merge", sha)
+
+    def follows(self) -> None:
+        """Its branch may have moved, or may be gone, or its commits may have been pushed to base."""
+        sha, before = self.repo.head(self.branch), self.sha
+        if sha is None:
+            self._close()
+            return
+        if sha != before:
+            self._head_is(sha)
+            if self._is_in(before, sha):
+                self.updated_at = self.repo.clock.tick()
+            else:
+                self.happened("HeadRefForcePushedEvent", before=before)
+        if self._is_in(sha, self._base_ref):
+            self._close()
+            self.state, self.merged_at, self.merge_sha = "merged", self.closed_at, sha
+
+    def _head_is(self, sha: str) -> None:
+        self.sha = sha
+        self.bare.set(f"refs/pull/{self.number}/head", sha)
+        self.commits = self.bare.git("rev-list", "--reverse", f"{self._base_ref}..{sha}").split()
+
+    def _is_in(self, one: str, other: str) -> bool:
+        return self.bare.git("merge-base", one, other) == self.bare.sha(one)
 
     def _first(self, parent: str, message: str) -> None:
         when = self.repo.clock.tick()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -16,7 +17,8 @@ from typing import Any
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
-from tests.support.forge import graph, rest
+from tests.support.forge import graph, releases, rest, threads
+from tests.support.forge.accidents import Accident
 from tests.support.forge.checks import RestChecks
 from tests.support.forge.commits import Clock
 from tests.support.forge.gitcgi import serve_git
@@ -29,7 +31,7 @@ LARGEST_QUERY = 25
 
 @dataclass(frozen=True)
 class Asked:
-    """One request; `kind` is rest, graphql or git, `sent` and `got` count bytes of bodies."""
+    """One request; `kind` is rest, graphql, git or download, `sent` and `got` count bytes of bodies."""
 
     kind: str
     method: str
@@ -63,9 +65,15 @@ class Forge:
     repos: dict[str, Repo] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    accident: Accident | None = None
+    """What happens to one request, or to the client that sent it."""
     token: str = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     others: set[str] = field(default_factory=set)
-    """Tokens that are good, but see no private repository."""
+    """Tokens that are good, but see no private repository, and may do what any visitor may."""
+    rights: dict[str, set[str]] = field(default_factory=dict)
+    """What tokens of few rights may write: issues, pulls, contents."""
+    lock: Any = field(default_factory=threading.RLock)
+    """One change at a time."""
     limits: dict[str | None, int] = field(default_factory=lambda: {None: 60})
     """Requests within the hour, by token; 5000 where it is not said."""
 
@@ -89,6 +97,15 @@ class Forge:
         """The next request of a kind gets this answer instead; `times`, `headers`, `spoils`."""
         self.faults.append(Fault(kind, status, body, **more))
 
+    def may(self, token: str | None, right: str) -> bool:
+        return token == self.token or (token is not None and right in self.rights.get(token, ()))
+
+    def login(self, token: str | None) -> str:
+        return "visitor" if token in self.others else "patchq-bot"
+
+    def _knows(self, token: str) -> bool:
+        return token == self.token or token in self.others or token in self.rights
+
     def count(self, kind: str | None = None) -> int:
         return sum(kind in (None, each.kind) for each in self.asked)
 
@@ -100,8 +117,12 @@ class Forge:
             kind = "graphql"
         elif request.path.startswith("/api/"):
             kind = "rest"
+        elif releases.DOWNLOAD.fullmatch(request.path):
+            kind = "download"
         token = _token(request)
-        sent = len(request.get_data())
+        # A file is taken in as it comes.
+        uploads = kind == "rest" and request.path.startswith(releases.UPLOADS)
+        sent = int(request.content_length or 0) if uploads else len(request.get_data())
         fault = next((each for each in self.faults if each.kind == kind and each.times > 0), None)
         if fault:
             fault.times -= 1
@@ -110,27 +131,47 @@ class Forge:
             response = Response(body, fault.status, content_type="application/json")
             response.headers.update(fault.headers)
         else:
-            response = getattr(self, f"_{kind}")(request, token)
+            right = getattr(self, f"_{kind}")
+            if self.accident and kind == self.accident.kind:
+                right = self.accident.around(right)
+            response = right(request, token)
             if fault and fault.spoils:
                 response = fault.spoils(response)
-        got = len(response.get_data())
+        passes = response.direct_passthrough
+        got = int(response.content_length or 0) if passes else len(response.get_data())
         path = request.full_path.rstrip("?")
         self.asked.append(Asked(kind, request.method, path, token, response.status_code, sent, got))
         return response
 
     def _sees(self, name: str, token: str | None) -> Repo | None:
         repo = self.repos.get(name.lower())
-        return repo if repo and (not repo.private or token == self.token) else None
+        sees = token is not None and (token == self.token or token in self.rights)
+        return repo if repo and (not repo.private or sees) else None
 
     def _git(self, request: Request, token: str | None) -> Response:
         found = re.fullmatch(r"/([^/]+/[^/]+?)(?:\.git)?/(.*)", request.path)
         repo = self._sees(found[1], token) if found else None
+        writes = "git-receive-pack" in request.full_path
+        if (token and not self._knows(token)) or (not token and (writes or not repo)):
+            words = "Invalid username or token." if token else "Authentication is required."
+            head = {"WWW-Authenticate": 'Basic realm="GitHub"'}
+            return Response(words, 401, head, content_type="text/plain")
         if not repo or not found:
-            return Response(b"Repository not found.", 404)
-        return serve_git(request, repo.path, found[2])
+            return Response("Repository not found.", 404, content_type="text/plain")
+        if writes and not self.may(token, "contents"):
+            words = "Write access to repository not granted."
+            return Response(words, 403, content_type="text/plain")
+        response = serve_git(request, repo.path, found[2], self.login(token) if writes else None)
+        if writes and request.method == "POST":
+            with self.lock:
+                repo.follow()
+        return response
+
+    def _download(self, request: Request, token: str | None) -> Response:
+        return releases.download(request, lambda name: self._sees(name, token))
 
     def _refused(self, token: str | None) -> Response | None:
-        if token and token != self.token and token not in self.others:
+        if token and not self._knows(token):
             return _json({"message": "Bad credentials", "status": "401"}, 401)
         left = self.limits.setdefault(token, 5000)
         self.limits[token] = max(left - 1, 0)
@@ -150,7 +191,8 @@ class Forge:
         repos = [repo for repo in self.repos.values() if self._sees(repo.name, token)]
         find = lambda name: self._sees(name, token)  # noqa: E731
         variables = asked.get("variables") or {}
-        body = graph.answer(asked["query"], variables, find, repos, self.clock)
+        may = self.may(token, "pulls")
+        body = graph.answer(asked["query"], variables, find, repos, self.clock, may_write=may)
         if "data" not in body:
             self.checks.broken.append(f"graphql: {body['errors']}\n{asked['query']}")
         return _limited(_json(body), self.limits[token], token)
@@ -158,19 +200,20 @@ class Forge:
     def _rest(self, request: Request, token: str | None) -> Response:
         if refused := self._refused(token):
             return refused
-        if wrong := self.checks.request(request):
+        if wrong := self.checks.request(releases.without_file(request)):
             return _json({"message": wrong}, 422)
-        response = self._route(request, token)
+        with self.lock:
+            response = self._route(request, token)
         etag = hashlib.sha256(response.get_data() + str(token).encode()).hexdigest()
         response.headers["ETag"] = f'W/"{etag}"'
         if request.headers.get("If-None-Match") == response.headers["ETag"]:
             response = Response(status=304, headers={"ETag": response.headers["ETag"]})
-        if response.status_code == 200:
-            self.checks.response(request, response)
+        if response.status_code in (200, 201, 204):
+            self.checks.response(releases.without_file(request), response)
         return _limited(response, self.limits[token], token)
 
     def _route(self, request: Request, token: str | None) -> Response:
-        path = request.path.removeprefix(API)
+        path = request.path.removeprefix(API).removeprefix(releases.UPLOADS)
         args = request.args
         size, page = int(args.get("per_page", 30)), int(args.get("page", 1))
         part = slice(size * (page - 1), size * page)
@@ -184,26 +227,24 @@ class Forge:
             items = [rest.found(self.checks, pull) for pull in hits[part]]
             head = {"search_type": "lexical", "incomplete_results": False}
             return _json({**head, "total_count": len(hits), "items": items})
-        found = re.fullmatch(r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?", path)
+        if found := releases.PATH.fullmatch(path):
+            repo = self._sees(found[1], token)
+            if repo:
+                may = self.may(token, "contents")
+                return releases.answer(request, repo, found, self, may_write=may)
+        found = threads.PATH.fullmatch(path)
         repo = self._sees(found[1], token) if found else None
-        if not repo or not found or (found[2] and int(found[2]) not in repo.pulls):
+        if not repo or not found:
             where = "https://docs.github.com/rest"
             return _json({"message": "Not Found", "documentation_url": where, "status": "404"}, 404)
-        if found[2]:
-            return _json(rest.full(self.checks, repo.pulls[int(found[2])]))
-        pulls = [pull for pull in repo.pulls.values() if _listed(pull.state, args)]
-        by = "updated_at" if args.get("sort") == "updated" else "created_at"
-        pulls.sort(key=lambda pull: getattr(pull, by), reverse=args.get("direction") == "desc")
-        return _json([rest.simple(self.checks, pull) for pull in pulls[part]])
-
-
-def _listed(state: str, args: Mapping[str, str]) -> bool:
-    wanted = args.get("state", "open")
-    return wanted == "all" or (wanted == "open") == (state == "open")
+        return threads.answer(request, repo, found, self, token)
 
 
 def _token(request: Request) -> str | None:
+    """As programs send it, or as git does: the password of whatever user."""
     kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        return base64.b64decode(value).decode().partition(":")[2] or None
     return value if kind.lower() in ("token", "bearer") else None
 
 
@@ -244,6 +285,8 @@ class Server:
         try:
             assert self.forge is not None
             response = self.forge.answer(request)
+        except ConnectionError:
+            raise  # meant so: see accidents.py
         except Exception as error:
             self.checks.broken.append(f"{request.method} {request.path}: {error!r}")
             response = Response(repr(error), 500)
