@@ -21,6 +21,7 @@ from patchq.errors import PatchqError
 from patchq.progress import SILENT, Progress
 from patchq.upstream import http
 from patchq.upstream.http import local_path, redact
+from patchq.upstream.origin import INDEX, Origin, stored
 from patchq.upstream.pages import Dist
 from patchq.upstream.pipconf import IndexSettings
 
@@ -49,7 +50,7 @@ def alone(dist: Dist, folder: Path, progress: Progress = SILENT) -> Iterator[Non
     _check(dist)
     lock = FileLock(folder / f"{dist.filename}.lock")
     timeout = 0.0
-    with _explained(dist, folder):
+    with stored(dist.filename, folder, INDEX):
         while not lock.is_locked:
             try:
                 lock.acquire(timeout=timeout)
@@ -62,18 +63,34 @@ def alone(dist: Dist, folder: Path, progress: Progress = SILENT) -> Iterator[Non
         lock.release()
 
 
-def fetch(dist: Dist, folder: Path, settings: IndexSettings, progress: Progress = SILENT) -> Path:
+def fetch(
+    dist: Dist,
+    folder: Path,
+    settings: IndexSettings,
+    progress: Progress = SILENT,
+    *,
+    offline: bool = False,
+    origin: Origin = INDEX,
+) -> Path:
     """The archive in `folder`, downloaded unless it is there with the right sha256.
 
     To be called `alone`. Raises PatchqError: no sha256 stated, a wrong one, not reachable, folder
-    full or read-only.
+    full or read-only; `offline`: not there, or damaged.
     """
     _check(dist)
     target = folder / dist.filename
-    with _explained(dist, folder):
+    with stored(dist.filename, folder, origin):
         folder.mkdir(parents=True, exist_ok=True)
         if not _is_right(target, dist):
-            _Download(dist, target, settings, progress).run()
+            if offline and local_path(dist.url) is None:
+                damaged = (
+                    f"{target} is damaged" if target.exists() else f"{target.name} is not here"
+                )
+                raise PatchqError(
+                    f"{damaged}, and --offline forbids to download it",
+                    "run it once without --offline",
+                )
+            _Download(dist, target, settings, progress, origin).run()
     return target
 
 
@@ -88,23 +105,6 @@ def _check(dist: Dist) -> None:
             f"the index gives no sha256 for {dist.filename}, so it cannot be verified",
             "use another index or a git source",
         )
-
-
-@contextmanager
-def _explained(dist: Dist, folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        what = f"cannot be stored in {folder}: {error.strerror or error}"
-        remedy = "check the folder"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what, remedy = f"does not fit into {folder}: the disk is full", "free some space"
-        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            what = f"cannot be written to {folder}: {error.strerror}"
-            remedy = "correct the folder's permissions"
-        raise PatchqError(
-            f"{dist.filename} {what}", f"{remedy}, or set PATCHQ_CACHE to another folder"
-        ) from error
 
 
 def _is_right(path: Path, dist: Dist) -> bool:
@@ -131,13 +131,19 @@ class _Start:
 
 class _Download:
     def __init__(
-        self, dist: Dist, target: Path, settings: IndexSettings, progress: Progress
+        self,
+        dist: Dist,
+        target: Path,
+        settings: IndexSettings,
+        progress: Progress,
+        origin: Origin,
     ) -> None:
         self._dist = dist
         self._target = target
         self._part = target.with_name(f"{target.name}.part")
         self._settings = settings
         self._progress = progress
+        self._origin = origin
         self._etag = ""
 
     def run(self) -> None:
@@ -152,9 +158,9 @@ class _Download:
         if actual != self._dist.sha256:
             self._part.unlink(missing_ok=True)
             raise PatchqError(
-                f"{self._dist.filename} from {self._where} is not what the index promises:"
-                f" sha256 {actual} instead of {self._dist.sha256}",
-                "do not use it; run it again later, and tell those who run the index",
+                f"{self._dist.filename} from {self._where} is not what {self._origin.who}"
+                f" promises: sha256 {actual} instead of {self._dist.sha256}",
+                self._origin.wrong,
             )
         self._part.replace(self._target)
 
@@ -195,8 +201,8 @@ class _Download:
             file = source.open("rb")
         except OSError as error:
             raise PatchqError(
-                f"{source}, which the index names, cannot be read: {error.strerror}",
-                "check the folder of the index",
+                f"{source}, which {self._origin.who} names, cannot be read: {error.strerror}",
+                f"check the folder of {self._origin.who}",
             ) from error
         with file:
             self._write(_Start(0, None), iter(lambda: file.read(_CHUNK), b""))
@@ -229,7 +235,7 @@ class _Download:
         from urllib3.exceptions import HTTPError
 
         # Unencoded: a server that "compresses" the archive would have it unpacked on the way.
-        headers = {"Accept-Encoding": "identity"}
+        headers = {**self._origin.headers, "Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
             if self._etag:
@@ -253,7 +259,7 @@ class _Download:
             raise PatchqError(
                 f"{self._dist.filename} cannot be downloaded from {self._where}:"
                 f" the server answered {status} {response.reason}",
-                "run it again with a fresh list of releases; check pip's configuration",
+                self._origin.refused,
             )
         etag = response.headers.get("ETag", "")
         self._etag = etag if etag.startswith('"') else ""

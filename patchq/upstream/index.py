@@ -155,7 +155,10 @@ def _known(answer: IndexAnswer) -> str:
         each.version + (" (yanked)" if each.yanked is not None else "")
         for each in answer.sdists[-8:]
     ]
-    return f"the last ones are: {', '.join(names)}" if names else "there are none"
+    if names:
+        return f"the last ones are: {', '.join(names)}"
+    wheels = dict.fromkeys(each.version for each in answer.dists)
+    return f"it has wheels alone: {', '.join([*wheels][-8:])}" if wheels else "there are none"
 
 
 def _union(pages: Iterable[Iterable[Dist]]) -> tuple[Dist, ...]:

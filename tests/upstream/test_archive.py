@@ -60,6 +60,17 @@ def test_generated_files_are_left_out(packed: Pack) -> None:
     assert reader.commit == "98dff2a81"
 
 
+def test_a_submodules_mark_is_left_out(packed: Pack) -> None:
+    """An archive packed from a work tree holds `.git` files, which git itself never has."""
+    mark = b"gitdir: ../../.git/modules/3rdparty/dlpack\n"
+    files = {"3rdparty/dlpack/.git": mark, "3rdparty/dlpack/dlpack.h": b"x"}
+    reader = ArchiveReader(packed(Tar().tree(**files)))
+    assert [member.path for member in reader] == [b"3rdparty/dlpack/dlpack.h"]
+    assert reader.left_out == [b"3rdparty/dlpack/.git"]
+    with pytest.raises(PatchqError, match="git's own"):
+        list(ArchiveReader(packed(Tar().tree(**{"3rdparty/dlpack/.git": b"[core]"}))))
+
+
 def test_forms_that_other_tools_write(packed: Pack) -> None:
     """`./` in front, the old kind of regular file, a lone top folder entry, padded gzip."""
     tar = Tar(tarfile.USTAR_FORMAT).add("./", b"", type=tarfile.DIRTYPE)

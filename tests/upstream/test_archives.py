@@ -162,16 +162,22 @@ def test_two_at_once_bring_it_once(index: Site, archives: Open, tmp_path: Path) 
     third.acquire()
     command = [sys.executable, "-c", PROGRAM, tmp_path / "cache"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    both = [
-        subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)
-    ]
-    for process in both:
-        assert process.stdout
-        while (line := process.stdout.readline()) and not line.startswith("waiting for another"):
-            pass
-        assert line, "it did not wait"
-    third.release()
-    told = [process.communicate()[0].split() for process in both]
+    with contextlib.ExitStack() as ending:
+        both = [
+            ending.enter_context(
+                subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(2)
+        ]
+        ending.callback(third.release)
+        for process in both:
+            assert process.stdout
+            waits = False
+            while not waits and (line := process.stdout.readline()):
+                waits = line.startswith("waiting for another")
+            assert waits
+        third.release()
+        told = [process.communicate()[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert told[0][-1] == told[1][-1] == archives(offline=True).release("1.0").commit
     assert index.asked(PATH) == 1

@@ -90,6 +90,17 @@ def test_what_is_there_and_wrong_is_replaced(
     assert fetch(replace(sdist, size=size), folder, settings).read_bytes() == DATA
 
 
+def test_offline_what_is_damaged_is_not_replaced(
+    site: Site, settings: IndexSettings, sdist: Dist, folder: Path
+) -> None:
+    for damage, why in ((None, "is not here"), (DATA[:-1], "is damaged")):
+        if damage is not None:
+            (folder / NAME).write_bytes(damage)
+        with pytest.raises(PatchqError, match=f"{why}, and --offline forbids to download it"):
+            fetch(sdist, folder, settings, offline=True)
+    assert not site.log
+
+
 @pytest.mark.parametrize("size", [len(DATA), None])
 @pytest.mark.parametrize("cuts", [[100_000], [0], [0, 0, 5, 300_000]])
 def test_a_cut_connection_is_resumed(

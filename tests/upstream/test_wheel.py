@@ -71,8 +71,9 @@ def test_a_release_without_a_source_archive_is_taken_from_its_wheel(
     ).read_bytes()
     site.add("/files/kit-1.0-py3-none-any.whl", data)
     site.add_package("kit", entry("kit-1.0-py3-none-any.whl", data))
-    with pytest.raises(PatchqError, match=r"no release 1\.0 with a source archive"):
+    with pytest.raises(PatchqError, match=r"no release 1\.0 with a source archive") as caught:
         Archives("kit", tmp_path / "cache").release("1.0")
+    assert caught.value.hint == "it has wheels alone: 1.0"
     archives = Archives("kit", tmp_path / "cache", wheels=True)
     release = archives.release("1.0")
     assert dict(release.facts)["archive"] == "kit-1.0-py3-none-any.whl"
