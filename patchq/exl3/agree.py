@@ -6,7 +6,7 @@ Each function returns what is wrong, one sentence for each, nothing if all is we
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from patchq.exl3 import cuts, manifest
@@ -95,10 +95,14 @@ def layers(sliced: Sliced, found: Mapping[int, Found], known: Mapping[str, Liste
     ]
     if problems:
         return problems
-    everywhere = {name for each in found.values() for name in each.modules}
+    names = sorted(known.keys() | {name for each in found.values() for name in each.modules})
+    fine: set[tuple[Any, ...]] = set()
     for rank, each in found.items():
-        for name in sorted(everywhere | known.keys()):
+        for name in names:
             module, entry = each.modules.get(name), known.get(name)
+            form = module and (module.k, module.n, module.bits, module.codebook, module.experts)
+            if (likeness := (rank, id(entry), form)) in fine:
+                continue
             if module is None:
                 problems.append(f"rank {rank} has nothing of {name}")
             elif entry is None:
@@ -108,10 +112,11 @@ def layers(sliced: Sliced, found: Mapping[int, Found], known: Mapping[str, Liste
                 problems.append(
                     f"{name} is listed with {len(entry.cut.ranges)} ranks, there are {sliced.tp}"
                 )
+            elif unlike := list(_unlike(rank, module, entry)):
+                problems += unlike
             else:
-                problems += _unlike(rank, module, entry)
-    problems += _differing(found)
-    return problems
+                fine.add(likeness)
+    return [*problems, *_differing(found)]
 
 
 def _unlike(rank: int, module: Module, entry: Listed) -> Iterator[str]:
@@ -135,7 +140,7 @@ def _differing(found: Mapping[int, Found]) -> Iterator[str]:
     """Bits, codebook and fields of a layer are the same on all ranks (but for the bias)."""
     (first, reference), *others = found.items()
     for rank, each in others:
-        for name, module in each.modules.items():
+        for name, module in each.modules.items() if each is not reference else ():
             other = reference.modules.get(name)
             if other is None:
                 continue
@@ -187,8 +192,7 @@ def _metadata(
 ) -> Iterator[str]:
     """What is said of bits, codebook, experts and layers is what a rank's tensors say."""
     modules = {
-        name: replace(module, k=known[name].k, n=known[name].n)
-        for name, module in found.modules.items()
+        name: module.sized(known[name].k, known[name].n) for name, module in found.modules.items()
     }
     view = sliced.views[sliced.ranks[0]]
     forms = {name: pattern(name) for name in modules}

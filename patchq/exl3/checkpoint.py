@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -156,13 +157,17 @@ def _check_index(weights: dict[str, str], tensors: dict[str, Tensor]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object. Raises BadFile."""
-    return _object(_json_bytes(path), path.name)
+    return _object(json_bytes(path), path.name)
 
 
-def _json_bytes(path: Path) -> bytes:
+def json_bytes(path: Path) -> bytes:
+    """What stands in a JSON file of a checkpoint. Raises BadFile."""
     try:
-        if path.stat().st_size > MAX_JSON:
-            raise BadFile(f"{path.name} has {path.stat().st_size} bytes", AGAIN)
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise BadFile(f"{path.name} is no file", AGAIN)
+        if found.st_size > MAX_JSON:
+            raise BadFile(f"{path.name} has {found.st_size} bytes", AGAIN)
         return path.read_bytes()
     except OSError as problem:
         raise BadFile(f"{path.name}: {problem.strerror}", AGAIN) from None
@@ -190,7 +195,7 @@ def _quantization(
     if QUANTIZATION not in names:
         inside = config.get("quantization_config", {})
         return inside if isinstance(inside, dict) else {}
-    raw = _json_bytes(root / QUANTIZATION)
+    raw = json_bytes(root / QUANTIZATION)
     place = raw.find(_STORAGE)
     if place < 0 or raw.find(b'\n    "', place + 1) >= 0 or raw.rstrip()[-9:] != b"}\n    }\n}":
         return _object(raw, QUANTIZATION)

@@ -19,4 +19,6 @@ def aside() -> Iterator[None]:
         yield
     finally:
         if was:
+            # Else the next collection goes over all of them, to find nothing.
+            gc.freeze()
             gc.enable()

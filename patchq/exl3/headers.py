@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
@@ -38,13 +39,18 @@ def read_shard(folder: Path, file: str) -> Shard:
     """The checked header of `folder/file`. Raises BadFile, one sentence with names and numbers."""
     path = folder / file
     try:
-        real = path.resolve(strict=True)
-        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
+        real = Path(os.path.realpath(path, strict=True))
+        # What is no file must not make us wait for what is put into it.
+        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as problem:
-        why = "points to nothing" if path.is_symlink() else problem.strerror or "cannot be opened"
+        nothing = isinstance(problem, FileNotFoundError) and path.is_symlink()
+        why = "points to nothing" if nothing else problem.strerror or "cannot be opened"
         raise BadFile(f"{file}: {why}", AGAIN) from None
     try:
-        size = os.fstat(descriptor).st_size
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise BadFile(f"{file} is no file", AGAIN)
+        size = found.st_size
         raw = _header_bytes(descriptor, size, file)
     finally:
         os.close(descriptor)

@@ -92,7 +92,7 @@ class Partial:
     def free(self) -> int:
         """Bytes that may still be written here, those of unfinished shards counted as free."""
         status = os.statvfs(self.data)
-        parts = sum(path.stat().st_size for path in self.data.glob(f"*{PART}"))
+        parts = sum(map(_size, self.data.glob(f"*{PART}")))
         return status.f_bavail * status.f_frsize + parts
 
     def complete(self) -> None:
@@ -103,6 +103,14 @@ class Partial:
         os.rename(self.data, self.target)
         _sync_folder(self.target.parent)
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 where it has just got its own name (by a thread of an interrupted run)."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _sync_folder(folder: Path) -> None:

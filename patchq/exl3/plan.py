@@ -13,7 +13,7 @@ from patchq.exl3.collector import aside
 from patchq.exl3.families import Families, Rule
 from patchq.exl3.families import number as config_number
 from patchq.exl3.model import Checkpoint, Cut, Module, Plan, Refusal
-from patchq.exl3.modules import find
+from patchq.exl3.modules import Found, find
 
 MAX_RANKS = 64
 _NUMBER = re.compile(r"\.[0-9]+(?=\.|$)")
@@ -25,14 +25,22 @@ def pattern(name: str) -> str:
 
 
 @aside()
-def plan(checkpoint: Checkpoint, tp: int, families: Families, *, uneven: bool = False) -> Plan:
+def plan(
+    checkpoint: Checkpoint,
+    tp: int,
+    families: Families,
+    *,
+    uneven: bool = False,
+    found: Found | None = None,
+) -> Plan:
     """The plan for `tp` ranks. What cannot be cut is in `refused`, with all its reasons.
 
+    `found` is what `modules.find` says of the checkpoint, where that is known already.
     Raises UsageError for a number of ranks that makes no sense.
     """
     if not 2 <= tp <= MAX_RANKS:
         raise UsageError(f"--tp {tp}: a checkpoint is cut for 2 to {MAX_RANKS} ranks", "--tp 2")
-    found = find(checkpoint)
+    found = found or find(checkpoint)
     refused = list(found.refused)
     rules: dict[str, Rule | None] = {}
     forms: dict[str, str] = {}
@@ -59,7 +67,7 @@ def plan(checkpoint: Checkpoint, tp: int, families: Families, *, uneven: bool = 
         made[name] = how
         reasons[name] = rule.why
     refused += _mlp(found.modules, {name: rules[form] for name, form in forms.items()})
-    refused += _storage(checkpoint, found.modules)
+    refused += storage(checkpoint, found.modules)
     if not refused and all(how.split == "whole" for how in made.values()):
         refused.append(Refusal("", "none of its layers is cut: every rank would read all of it"))
     return Plan(
@@ -128,13 +136,13 @@ def _mlp(modules: Mapping[str, Module], rules: Mapping[str, Rule | None]) -> lis
     return problems
 
 
-def _storage(checkpoint: Checkpoint, modules: Mapping[str, Module]) -> list[Refusal]:
+def storage(checkpoint: Checkpoint, modules: Mapping[str, Module]) -> list[Refusal]:
     """`tensor_storage` of quantization_config.json says the same as the headers."""
-    storage = checkpoint.quantization.get("tensor_storage")
-    if not isinstance(storage, dict):
+    listed = checkpoint.quantization.get("tensor_storage")
+    if not isinstance(listed, dict):
         return []
     problems = []
-    for name, entry in storage.items():
+    for name, entry in listed.items():
         if not isinstance(entry, dict) or entry.get("quant_format") != "exl3":
             continue
         module = modules.get(name)

@@ -6,8 +6,11 @@ taken from the tensors' names. Whatever is wrong is collected, not only the firs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import eq, itemgetter
 from pathlib import Path
 
 from patchq.errors import PatchqError
@@ -16,7 +19,6 @@ from patchq.exl3.collector import aside
 from patchq.exl3.headers import BadFile, read_shard
 from patchq.exl3.layout import rank_of_file
 from patchq.exl3.model import Checkpoint, Shard, Tensor
-from patchq.exl3.modules import SLICED
 from patchq.progress import SILENT, Progress
 
 
@@ -28,7 +30,7 @@ class Sliced:
     tp: int
     ranks: tuple[int, ...]
     """Whose tensors are here: in the layout `per-rank`, a node may have copied only its own."""
-    views: Mapping[int, Checkpoint]
+    views: Views
     """What each of these ranks reads, as a checkpoint of its own: `.rankR` is left out of the
     tensors' names."""
     problems: tuple[str, ...]
@@ -36,11 +38,17 @@ class Sliced:
 
 def split_name(name: str) -> tuple[str, int | None]:
     """A tensor's name without `.rankR`, and R; None: every rank reads it."""
-    if ".rank" not in name:
-        return name, None
-    module, _, field = name.rpartition(".")
-    found = SLICED.fullmatch(module)
-    return (name, None) if found is None else (f"{found[1]}.{field}", int(found[2]))
+    front, mark, end = name.rpartition(".rank")
+    field, rank = _end(end) if front and mark else ("", None)
+    return (name, None) if rank is None else (front + field, rank)
+
+
+@lru_cache
+def _end(end: str) -> tuple[str, int | None]:
+    """What follows `.rank`, taken apart: `.FIELD` and R; None: it means no rank."""
+    number, dot, field = end.partition(".")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 4
+    return (dot + field, int(number)) if dot and is_number and "." not in field else ("", None)
 
 
 @aside()
@@ -52,23 +60,45 @@ def read(root: Path, progress: Progress = SILENT) -> Sliced:
     places = _places(root, problems)
     shards = _shards(root, places, problems, progress)
     tensors = _tensors(shards, places, problems)
-    names = tensors.keys() | (places or {}).keys()
-    numbers = {rank for name in names if (rank := split_name(name)[1]) is not None}
-    if not numbers:
+    common, own = _by_rank(tensors)
+    # Of ranks whose files are not here, the index alone knows.
+    absent = () if places is None else places.keys() - tensors.keys()
+    told = {rank for name in absent if (rank := split_name(name)[1]) is not None}
+    if not own:
+        if told and not problems:
+            problems.append(f"of the {max(told) + 1} ranks that {INDEX} names none is here")
         if problems:
             raise BadFile(problems[0], "make it anew with `patchq slice run`")
         raise PatchqError(
             f"{root} holds no NAME.rankR.FIELD tensor: it is not sliced",
             "name the folder that `patchq slice run` made",
         )
+    numbers = own.keys() | told
     tp = max(numbers) + 1
     config, quantization = (_json(root / file, problems) for file in (CONFIG, QUANTIZATION))
     whole = Checkpoint(root, shards, tensors, config, quantization, places is not None, ())
-    views = _views(whole)
+    views = Views(whole, common, own)
     problems += [
         f"no tensor is for rank {rank} of {tp}" for rank in range(tp) if rank not in numbers
     ]
-    return Sliced(whole, tp, tuple(sorted(views)), views, tuple(problems))
+    return Sliced(whole, tp, tuple(views), views, tuple(problems))
+
+
+def _by_rank(
+    tensors: Mapping[str, Tensor],
+) -> tuple[dict[str, Tensor], dict[int, dict[str, Tensor]]]:
+    """What every rank reads, and what each has of its own, by the names without `.rankR`."""
+    common: dict[str, Tensor] = {}
+    own: defaultdict[int, dict[str, Tensor]] = defaultdict(dict)
+    # As split_name does: half a million rounds for a large checkpoint.
+    for name, tensor in tensors.items():
+        front, mark, end = name.rpartition(".rank")
+        field, rank = _end(end) if front and mark else ("", None)
+        if rank is None:
+            common[name] = tensor
+        else:
+            own[rank][front + field] = tensor
+    return common, dict(own)
 
 
 def _json(path: Path, problems: list[str]) -> Mapping[str, object]:
@@ -89,10 +119,10 @@ def _places(root: Path, problems: list[str]) -> dict[str, str] | None:
     if not isinstance(found, dict) or not found:
         problems.append(f"{INDEX} has no weight_map")
         return None
-    files = {file for file in found.values() if isinstance(file, str)}
+    files = {file if isinstance(file, str) else "" for file in found.values()}
     shards = {file for file in files if is_plain(file) and file.endswith(SUFFIX)}
     bad = [name for name, file in found.items() if not isinstance(file, str) or file not in shards]
-    for name in bad:
+    for name in bad if files != shards else ():
         file = found.pop(name)
         problems.append(f"{INDEX} places {name} in {file!r:.80}, which is no shard in the folder")
     return found
@@ -131,14 +161,20 @@ def _tensors(
 ) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for shard in shards:
+        owner = rank_of_file(shard.file)
+        more = dict(zip(map(itemgetter(0), shard.tensors), shard.tensors, strict=True))
+        problems += [
+            f"{shard.file} holds {name}, which is not of its rank" for name in _foreign(more, owner)
+        ]
+        if tensors.keys().isdisjoint(more):
+            tensors |= more
+            continue
         for tensor in shard.tensors:
             known = tensors.setdefault(tensor.name, tensor)
             if known is not tensor:
                 problems.append(f"{tensor.name} stands in {known.file} and in {shard.file}")
-            rank, owner = split_name(tensor.name)[1], rank_of_file(shard.file)
-            if owner is not None and rank != owner:
-                problems.append(f"{shard.file} holds {tensor.name}, which is not of its rank")
-    if places is None:
+    stored = zip(tensors, map(itemgetter(3), tensors.values()), strict=True)
+    if places is None or places == dict(stored):
         return tensors
     files = {shard.file for shard in shards}
     for name, file in places.items():
@@ -155,22 +191,44 @@ def _tensors(
     return tensors
 
 
-def _views(whole: Checkpoint) -> dict[int, Checkpoint]:
-    common: dict[str, Tensor] = {}
-    own: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in whole.tensors.items():
-        plain, rank = split_name(name)
-        held = common if rank is None else own.setdefault(rank, {})
-        held[plain] = tensor._replace(name=plain)
-    return {
-        rank: Checkpoint(
-            whole.root,
-            whole.shards,
-            {**common, **tensors},
-            whole.config,
-            whole.quantization,
-            whole.index,
-            (),
+def _foreign(names: Iterable[str], owner: int | None) -> list[str]:
+    """Those that are of another rank than the file's; half a million names are looked at."""
+    if owner is None:
+        return []
+    mark = f".rank{owner}."
+    odd = [name for name in names if mark not in name or name.find(mark) != name.find(".rank")]
+    return [name for name in odd if split_name(name)[1] != owner]
+
+
+class Views(Mapping[int, Checkpoint]):
+    """Each rank's checkpoint, put together when it is asked for: a large one takes its time."""
+
+    def __init__(
+        self, whole: Checkpoint, common: dict[str, Tensor], own: dict[int, dict[str, Tensor]]
+    ) -> None:
+        self._whole = whole
+        self._common = common
+        self._own = own
+        self._made: dict[int, Checkpoint] = {}
+
+    def __getitem__(self, rank: int) -> Checkpoint:
+        if rank not in self._made:
+            make, whole = tuple.__new__, self._whole
+            own = {name: make(Tensor, (name, *each[1:])) for name, each in self._own[rank].items()}
+            self._made[rank] = replace(whole, tensors={**self._common, **own}, others=())
+        return self._made[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._own))
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def alike(self, rank: int, other: int) -> bool:
+        """Whether both have tensors of the same names, dtypes and shapes."""
+        one, two = self._own[rank], self._own[other]
+        likeness = itemgetter(1, 2)
+        return rank == other or (
+            one.keys() == two.keys()
+            and all(map(eq, map(likeness, one.values()), map(likeness, map(two.__getitem__, one))))
         )
-        for rank, tensors in sorted(own.items())
-    }

@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from patchq.exl3 import cutting
 from patchq.exl3.families import load
 from patchq.exl3.slice import run
 from tests.support.exl3 import encode_checkpoint, moe_layers
@@ -98,8 +102,11 @@ def test_interrupted_by_the_user(source: Path, tmp_path: Path) -> None:
     """Ctrl-C ends all threads at once; the next run goes on."""
 
     class Impatient:
+        pressed = False
+
         def step(self, what: str, done: int = 0, total: int | None = None, unit: str = "") -> None:
-            if what.startswith("cutting"):
+            if what.startswith("cutting") and not self.pressed:
+                self.pressed = True
                 signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
@@ -107,3 +114,28 @@ def test_interrupted_by_the_user(source: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "dst").exists()
     run(source, tmp_path / "dst", 2, load())
     assert (tmp_path / "dst").is_dir()
+
+
+def test_interrupted_twice(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who presses Ctrl-C again does not leave threads behind that write into the next run."""
+    real = cutting.copy
+
+    def slow(*given: Any, **options: Any) -> None:
+        begun.append(threading.current_thread())
+        try:
+            real(*given, **options)
+        finally:
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.1)
+            ended.append(threading.current_thread())
+
+    begun: list[threading.Thread] = []
+    ended: list[threading.Thread] = []
+    monkeypatch.setattr(cutting, "copy", slow)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "dst", 2, load())
+    assert begun
+    assert sorted(map(id, begun)) == sorted(map(id, ended))
+    monkeypatch.undo()
+    run(source, tmp_path / "dst", 2, load())
