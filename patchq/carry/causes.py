@@ -15,7 +15,7 @@ from patchq.carry.merge import Blob, Outcome, Track, merge
 from patchq.carry.ranges import Range
 from patchq.carry.tracks import after, files_of
 from patchq.errors import PatchqError
-from patchq.gitstore import log
+from patchq.gitstore import contents, log
 from patchq.gitstore.log import Commit
 from patchq.gitstore.objects import GITLINK, TREE
 from patchq.gitstore.store import Store
@@ -33,21 +33,29 @@ ATOMS = 12
 
 def with_causes(store: Store, carry: Carry, range_: Range) -> Carry:
     """The carry with the causes of every conflict that it asks about."""
-    torn = [each for each in carry.patches if each.judgement.conflicts]
-    if not torn:
-        return carry
     search = _Search(store, carry, range_)
+    asked = [
+        search.question(each, conflict)
+        for each in carry.patches
+        for conflict in each.judgement.conflicts
+    ]
+    if not asked:
+        return carry
     try:
-        search.bring(torn)
+        search.bring([each for each in asked if search.kept(each) is None])
     except PatchqError as error:
         range_.failed = error.message
         return carry
-    found = {each.patch.name: search.of(each) for each in torn}
+    found: dict[str, list[Conflict]] = {}
+    for each in asked:
+        found.setdefault(each.name, []).append(
+            replace(each.conflict, causes=tuple(map(cause_of, search.answer(each))))
+        )
     return replace(
         carry,
         patches=tuple(
-            replace(each, judgement=replace(each.judgement, conflicts=found[each.patch.name]))
-            if each.patch.name in found
+            replace(each, judgement=replace(each.judgement, conflicts=tuple(conflicts)))
+            if (conflicts := found.get(each.patch.name))
             else each
             for each in carry.patches
         ),
@@ -66,6 +74,27 @@ class _Made:
     kept: bool
     kind: str = ""
 
+    @property
+    def said(self) -> str:
+        """What decides where it conflicts, in a line."""
+        theirs = f"{self.theirs.mode} {self.theirs.oid}" if self.theirs else "none"
+        return f"{theirs} {self.kept} {self.kind} {bool(self.hunks)}"
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A conflict of the patch `name`: what earlier patches and this one make of the path, the file
+    before this one, and the path's names. `key`: all that decides the answer.
+    """
+
+    name: str
+    conflict: Conflict
+    before: list[_Made]
+    last: _Made | None
+    base: Blob | None
+    names: list[bytes]
+    key: bytes
+
 
 class _Search:
     """Finds causes; `_tracks` holds what one path was at each commit, for all its changes."""
@@ -75,6 +104,7 @@ class _Search:
         self._carry = carry
         self._range = range_
         self._tracks: dict[str, tuple[str, Track]] = {}
+        self._chains: dict[tuple[bytes, ...], list[Commit]] = {}
 
     @cached_property
     def _commits(self) -> dict[str, Commit]:
@@ -84,49 +114,63 @@ class _Search:
     def _line(self) -> list[Commit]:
         return line(self._commits, self._range.new)
 
-    def bring(self, torn: Sequence[Carried]) -> None:
-        paths = {
-            path
-            for each in torn
-            for conflict in each.judgement.conflicts
-            for path in self._names(each, conflict)
-        }
-        every = touching(self._range.commits, sorted(paths))
+    def question(self, carried: Carried, conflict: Conflict) -> _Question:
+        names = [conflict.path, *filter(None, [carried.moved.get(conflict.path)])]
+        before, last, base = self._made(carried, conflict.path)
+        said = [each.said for each in (*before, last) if each is not None]
+        ends = (self._range.old, self._range.new, self._carry.old.tree, conflict.kind)
+        key = contents.question(b"causes", *names, "\n".join((*ends, *said)).encode())
+        return _Question(carried.patch.name, conflict, before, last, base, names, key)
+
+    def kept(self, asked: _Question) -> list[Commit] | None:
+        """The answer that was found before."""
+        kept = self._store.memo.get(asked.key)
+        ids = kept.decode().split() if kept is not None else []
+        if kept is None or not all(each in self._commits for each in ids):
+            return None
+        return [self._commits[each] for each in ids]
+
+    def bring(self, asked: Sequence[_Question]) -> None:
+        """Have the contents of all commits that may be tried."""
+        paths = {path for each in asked for path in each.names}
         only = [
             replace(each, changes=tuple(c for c in each.changes if c.path in paths))
-            for each in every
+            for each in touching(self._range.commits, sorted(paths))
         ]
         log.bring(self._range.store, only, offline=self._range.offline)
 
-    def of(self, carried: Carried) -> tuple[Conflict, ...]:
-        return tuple(
-            replace(conflict, causes=self._causes(carried, conflict))
-            for conflict in carried.judgement.conflicts
-        )
+    def answer(self, asked: _Question) -> list[Commit]:
+        """The commits that cause the conflict, in upstream's order."""
+        if (kept := self.kept(asked)) is not None:
+            return kept
+        found = self._causes(asked)
+        answer = [each for each in self._range.commits if each.id in found]
+        self._store.memo.put(asked.key, " ".join(each.id for each in answer).encode())
+        return answer
 
-    def _names(self, carried: Carried, conflict: Conflict) -> list[bytes]:
-        return [conflict.path, *filter(None, [carried.moved.get(conflict.path)])]
+    def _chain(self, names: list[bytes]) -> list[Commit]:
+        """Of upstream's line the commits that touch the path."""
+        if tuple(names) not in self._chains:
+            self._chains[tuple(names)] = touching(self._line, names)
+        return self._chains[tuple(names)]
 
-    def _causes(self, carried: Carried, conflict: Conflict) -> tuple[Cause, ...]:
-        made = self._made(carried, conflict.path)
-        if made is None:
-            return ()
-        before, last, base = made
-        names = self._names(carried, conflict)
+    def _causes(self, asked: _Question) -> dict[str, Commit]:
+        before, last, names = asked.before, asked.last, asked.names
+        if last is None:
+            return {}
         self._tracks.clear()
         found: dict[str, Commit] = {}
-        if conflict.kind in TEXTS:
-            parts = self._parts(before, last, base, names)
+        if asked.conflict.kind in TEXTS:
+            parts = self._parts(before, last, asked.base, names)
         else:
-            parts = [replace(last, kind=conflict.kind)]
+            parts = [replace(last, kind=asked.conflict.kind)]
         for one in parts:
-            commit = self._find(before, one, names, self._line, found)
+            commit = self._find(before, one, names, self._chain(names), found)
             if commit is not None:
                 found[commit.id] = commit
-        order = [each.id for each in self._range.commits if each.id in found]
-        return tuple(cause_of(found[oid]) for oid in order)
+        return found
 
-    def _made(self, carried: Carried, path: bytes) -> tuple[list[_Made], _Made, Blob | None] | None:
+    def _made(self, carried: Carried, path: bytes) -> tuple[list[_Made], _Made | None, Blob | None]:
         """What the earlier patches and this one make of the path, and the file before this one."""
         base = self._blob(self._store, self._carry.old.tree, path)
         before: list[_Made] = []
@@ -140,7 +184,7 @@ class _Search:
                     return before, made, base
                 before.append(made)
                 base = theirs
-        return None
+        return before, None, base
 
     def _parts(
         self, before: list[_Made], last: _Made, base: Blob | None, names: list[bytes]
@@ -161,7 +205,6 @@ class _Search:
         chain: list[Commit],
         known: dict[str, Commit],
     ) -> Commit | None:
-        chain = touching(chain, names)
         for each in chain:
             if each.id in known and self._turns(before, one, names, each):
                 return None
@@ -179,7 +222,7 @@ class _Search:
             # The merge of a branch: one of its commits did it.
             mine = set(self._line_ids(commit.parents[0]))
             side = [c for c in line(self._commits, commit.parents[1]) if c.id not in mine]
-            return self._find(before, one, names, side, known) or commit
+            return self._find(before, one, names, touching(side, names), known) or commit
         return commit
 
     def _line_ids(self, tip: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patchq.errors import PatchqError
@@ -24,15 +25,31 @@ class Source:
 class Components:
     """What `upstream/dependencies.toml` pins, by what its Python is called when imported.
 
-    `missing`: a sentence for each release that was wanted and could not be had.
+    `but` is left out: a component whose own queue it is. `changed` asks for other versions, and for
+    these components alone. `missing`: a sentence for
+    each release that was wanted and could not be had.
     """
 
     def __init__(
-        self, upstream: Path, cache: Path, *, offline: bool = False, progress: Progress = SILENT
+        self,
+        upstream: Path,
+        cache: Path,
+        *,
+        but: str = "",
+        changed: Mapping[str, str] | None = None,
+        offline: bool = False,
+        progress: Progress = SILENT,
     ) -> None:
-        self._by_module = {
-            module: each for each in read(upstream) if each.index for module in each.modules
-        }
+        found = [
+            each for each in read(upstream) if each.index and each.version and each.name != but
+        ]
+        if changed is not None:
+            found = [
+                replace(each, version=changed[each.name], sha256="")
+                for each in found
+                if each.name in changed
+            ]
+        self._by_module = {module: each for each in found for module in each.modules}
         self._cache = cache
         self._offline = offline
         self._progress = progress

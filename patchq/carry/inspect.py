@@ -21,6 +21,7 @@ from patchq.progress import SILENT, Progress
 from patchq.queue import header as headers
 from patchq.queue.patch import FILE
 from patchq.queue.series import RETIRED
+from patchq.upstream.releases import Release
 
 
 def runner_tree(queue: Queue, *, offline: bool = False, progress: Progress = SILENT) -> str:
@@ -28,8 +29,12 @@ def runner_tree(queue: Queue, *, offline: bool = False, progress: Progress = SIL
     if queue.is_proved and queue.state.runner_tree:
         return queue.state.runner_tree
     with upstream_of(queue, offline=offline, progress=progress) as upstream:
-        base = base_of(queue, upstream)
-        return applied(upstream.store, base, queue.series.applied, progress).tree
+        return made_tree(queue, upstream.store, base_of(queue, upstream), progress)
+
+
+def made_tree(queue: Queue, store: Store, base: Release, progress: Progress = SILENT) -> str:
+    """The same, with its objects in the store: the record alone brings none to a new machine."""
+    return applied(store, base, queue.series.applied, progress).tree
 
 
 @dataclass(frozen=True)

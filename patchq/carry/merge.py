@@ -14,8 +14,9 @@ from typing import Literal
 
 from patchq.carry import text
 from patchq.carry.text import Gap
+from patchq.gitstore.contents import Merged
 from patchq.gitstore.objects import blob_id
-from patchq.gitstore.store import Merged, Store
+from patchq.gitstore.store import Store
 from patchq.judge.definitions import doubles, named
 from patchq.judge.model import FileSeen
 from patchq.queue.diff import Atom, Hunk
@@ -188,18 +189,20 @@ def _torn(
     seen: FileSeen,
     merged: Merged,
 ) -> Outcome:
-    wins = store.merge_file(base.data, ours.data, theirs.data, favour="ours")
-    mine = store.merge_file(base.data, ours.data, theirs.data, favour="theirs")
+    wins, mine = text.sides(merged.data, (base.data, ours.data, theirs.data)) or (
+        store.merge_file(base.data, ours.data, theirs.data, favour="ours").data,
+        store.merge_file(base.data, ours.data, theirs.data, favour="theirs").data,
+    )
     kind = "both added the file" if track.old is None else "content"
     seen = replace(
         seen,
         merge="conflict",
         kind=kind,
-        wins_empty=wins.data == ours.data and theirs.mode == ours.mode,
+        wins_empty=wins == ours.data and theirs.mode == ours.mode,
         reverse=_reverse(ours.data, hunks),
     )
-    yielding = Blob(theirs.mode, wins.data)
-    return Outcome(Blob(theirs.mode, mine.data), seen, None, merged.data, yielding)
+    yielding = Blob(theirs.mode, wins)
+    return Outcome(Blob(theirs.mode, mine), seen, None, merged.data, yielding)
 
 
 def _once(track: Track, theirs: Blob, ours: Blob, outcome: Outcome, moved: list[Atom]) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from patchq.carry import decisions, journal, plan, rangediff, resolutions
+from patchq.carry import decisions, journal, pins, plan, rangediff, resolutions
 from patchq.carry.answers import Said
 from patchq.carry.canonical import exported, fold_any, side
 from patchq.carry.checks import runner
@@ -116,6 +116,8 @@ def attempt(
     watching = watched(book(queue.config.track, after.all, state.pulls, refused))
     state = replace(state, pulls={k: pull for k, pull in state.pulls.items() if k in watching})
     changes |= queue.state_file(state)
+    # Of a component's own queue the pin is the base: they move together.
+    changes |= pins.followed(queue.project, queue.config.name, target)
     # What was said in a session is recorded with what came of it.
     changes |= decisions.all_answered(queue.project, queue.config.name, said.decisions)
     used = {each.file: each for patch in carry.patches for each in patch.used}

@@ -20,6 +20,7 @@ from patchq.queue.diff import Atom, Hunk, same_path
 _HEAD = re.compile(
     rb"^(?:diff --git (.+)|@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*)$", re.MULTILINE
 )
+_MARKS = (b"<<<<<<<", b"|||||||", b"=======", b">>>>>>>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +214,31 @@ def opposed(sides: Sequence[bytes], labels: Sequence[str]) -> bytes:
         if side and not side.endswith(b"\n"):
             out += b"\n"
     return out + b">>>>>>> " + os.fsencode(labels[2]) + b"\n"
+
+
+def sides(marked: bytes, contents: Sequence[bytes]) -> tuple[bytes, bytes] | None:
+    """What `marked` (a merge with diff3 markers) comes to where ours wins, and where theirs does.
+
+    None where that cannot be read off it: one of the `contents` has lines like markers, or no
+    line end at its end, which a conflict there would have added.
+    """
+    for each in contents:
+        if each and not each.endswith(b"\n"):
+            return None
+        if each.startswith(_MARKS) or any(b"\n" + mark in each for mark in _MARKS):
+            return None
+    text = b"\n" + marked
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    at = 1
+    while (start := text.find(b"\n" + _MARKS[0], at - 1)) >= 0:
+        parts = []
+        end = start
+        for mark in _MARKS[1:]:
+            begin = text.index(b"\n", end + 1) + 1
+            end = text.index(b"\n" + mark, begin - 1)
+            parts.append(text[begin : end + 1])
+        ours += (text[at : start + 1], parts[0])
+        theirs += (text[at : start + 1], parts[2])
+        at = text.index(b"\n", end + 1) + 1
+    return b"".join(ours) + text[at:], b"".join(theirs) + text[at:]

@@ -19,6 +19,7 @@ from patchq.carry.fold import Carry
 from patchq.carry.ranges import Range, opened
 from patchq.carry.workspace import Queue
 from patchq.config import cache_dir
+from patchq.errors import PatchqError
 from patchq.gitstore import log
 from patchq.gitstore.log import Commit
 from patchq.gitstore.store import Store
@@ -57,7 +58,11 @@ def warned(
     if found is None:
         blame = Blame(queue, base, target, store, offline, progress)
         components = Components(
-            queue.project.upstream, cache_dir(), offline=offline, progress=progress
+            queue.project.upstream,
+            cache_dir(),
+            but=queue.config.name,
+            offline=offline,
+            progress=progress,
         )
         with closing(blame), closing(components):
             found = contracts.check(
@@ -158,7 +163,10 @@ class Blame:
             for change in each.changes
             if change.path == path and len(each.parents) < 2
         ]
-        log.bring(store, [each for each, _ in touching], offline=self._range.offline)
+        try:
+            log.bring(store, [each for each, _ in touching], offline=self._range.offline)
+        except PatchqError:
+            return ""  # the finding stands without it
         did: Commit | None = None
         final = self._form(store, touching[-1][1], name) if touching else None
         for each, oid in reversed(touching):

@@ -50,13 +50,11 @@ def line(commits: Mapping[str, Commit], tip: str) -> list[Commit]:
 def touching(chain: Sequence[Commit], paths: Sequence[bytes]) -> list[Commit]:
     """The commits that change one of `paths`, or something below or above it."""
     below = tuple(path + b"/" for path in paths)
+    wanted = {
+        path[:end] for path in below for end in range(len(path)) if path[end : end + 1] == b"/"
+    }
     return [
         each
         for each in chain
-        if any(
-            change.path in paths
-            or change.path.startswith(below)
-            or any(path.startswith(change.path + b"/") for path in paths)
-            for change in each.changes
-        )
+        if any(c.path in wanted or c.path.startswith(below) for c in each.changes)
     ]

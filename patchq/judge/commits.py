@@ -16,6 +16,7 @@ from patchq.gitstore.log import Commit
 _OWN = re.compile(r"\(#(\d+)\)\s*$")
 _MERGED = re.compile(r"^Merge pull request #(\d+) from ")
 _RESOLVED = re.compile(r"^Pull[ -]Request[ -]resolved:\s*\S+/pull/(\d+)\s*$", re.M | re.I)
+_KIND = re.compile(r"^\s*(?:\[[^\]]*\]\s*|[\w/-]+(?:\([^)]*\))?!?:\s+)+")
 _NUMBER = re.compile(r"(?:(?<![\w&])#|\bPR[ #]+)(\d+)\b")
 _PICKED = re.compile(r"cherry[- ]picked from commit ([0-9a-f]{7,40})", re.I)
 _TAKES_BACK = re.compile(r"\brevert(?:s|ed|ing)?\b|\bback(?:s|ed|ing)? ?out\b|\bundo\b", re.I)
@@ -104,8 +105,8 @@ class Told:
 
 
 def title(subject: str) -> str:
-    """A subject without numbers and blanks, for comparing."""
-    plain = _NUMBER.sub("", subject).replace("()", "")
+    """A subject without its kind (`fix(jit):`, `[Bugfix]`), numbers and blanks, for comparing."""
+    plain = _NUMBER.sub("", _KIND.sub("", subject)).replace("()", "")
     return re.sub(r"\s+", " ", plain).strip().lower()
 
 

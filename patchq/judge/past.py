@@ -81,7 +81,7 @@ def _is_landing(past: Past, files: list[FileSeen], torn: list[FileSeen]) -> bool
         return True
     if not any(_at_its_place(file) for file in files):
         return False
-    wins = bool(torn) and all(file.wins_empty for file in torn)
+    wins = bool(torn) and all(file.wins_empty or _went_later(file, past) for file in torn)
     lines = sum(file.lines for file in files)
     if sum(_left(file, past) for file in files) > max(1, SPARE * lines):
         return False
@@ -109,7 +109,7 @@ def _left(file: FileSeen, past: Past) -> int:
     """
     held = past.held.get(file.path, 0.0)
     missing = _missing(file, past)
-    if file.merge == "empty":
+    if file.merge == "empty" or _went_later(file, past):
         return 0
     if held < SOME:
         return ALL
@@ -124,6 +124,12 @@ def _left(file: FileSeen, past: Past) -> int:
     if _is_torn_text(file):
         return min(missing, file.clear)
     return 0 if held >= MOST else ALL
+
+
+def _went_later(file: FileSeen, past: Past) -> bool:
+    """Whether upstream took the landing into the file before it took the file away."""
+    held = past.held.get(file.path, 0.0)
+    return file.kind == "deleted upstream" and file.path in past.paths and held >= HALF
 
 
 def _missing(file: FileSeen, past: Past) -> int:

@@ -243,3 +243,38 @@ def test_block_and_counted() -> None:
 )
 def test_a_block_stands_as_whole_lines(data: bytes, stands: bool) -> None:
     assert text.holds(data, b"def f():\n    return x") == stands
+
+
+TEXTS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"x\r\n"]), max_size=9).map(
+    b"".join
+)
+
+
+@settings(max_examples=150)
+@given(TEXTS, TEXTS, TEXTS)
+@example(b"", b"a\n", b"b\n")
+@example(b"a\nb\nc\nb\na\n", b"a\nx\r\nc\nc\na\n", b"a\nb\nb\nc\nb\n")
+def test_both_sides_of_a_merge_are_gits(
+    store: Store, base: bytes, ours: bytes, theirs: bytes
+) -> None:
+    """One merge with markers says what `--ours` and `--theirs` give."""
+    marked = store.merge_file(base, ours, theirs, labels=("v2", "v1", "0001-x.patch"))
+    if marked.conflicts:
+        assert text.sides(marked.data, (base, ours, theirs)) == (
+            store.merge_file(base, ours, theirs, favour="ours").data,
+            store.merge_file(base, ours, theirs, favour="theirs").data,
+        )
+
+
+@pytest.mark.parametrize(
+    ("ours", "why"),
+    [
+        (b"a", "no line end at the end"),
+        (b"Title\n=======\n", "a line like a marker"),
+        (b"<<<<<<< HEAD\n", "a marker of its own"),
+    ],
+)
+def test_what_cannot_be_read_off_markers(store: Store, ours: bytes, why: str) -> None:
+    marked = store.merge_file(b"b\n", ours, b"c\n")
+    assert marked.conflicts
+    assert text.sides(marked.data, (b"b\n", ours, b"c\n")) is None, why

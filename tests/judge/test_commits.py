@@ -93,8 +93,10 @@ def test_numbers_of_a_patch(subject: str, wanted: tuple[int, ...]) -> None:
     assert numbers(subject) == wanted
 
 
-def test_titles_are_compared_without_numbers() -> None:
-    assert title("[Core]  Read the Knobs (#1) (#2)") == title("[core] read the knobs")
+def test_titles_are_compared_without_kinds_and_numbers() -> None:
+    assert title("[Core]  Read the Knobs (#1) (#2)") == "read the knobs"
+    assert title("fix(core)!: Read the knobs") == "read the knobs"
+    assert title("Knobs: read and write") == "read and write"
 
 
 def test_the_line_without_merges() -> None:

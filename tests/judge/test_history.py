@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from patchq.gitstore.log import Commit, Lines
 from patchq.gitstore.store import Change as Changed
 from patchq.judge.change import Change, change, held, tells, together
-from patchq.judge.commits import Told
+from patchq.judge.commits import Told, title
 from patchq.judge.history import Commits, look, relevant
 from patchq.judge.model import Past
 from patchq.queue.diff import parse
@@ -185,7 +185,7 @@ def test_the_commit_that_the_patch_names(up: Upstream) -> None:
 def test_the_same_title_needs_fewer_lines(up: Upstream) -> None:
     up.brings("[Core] Read the knobs (#1)", 4)
     assert up.past() is None
-    past = up.past(replace(PATCH, title="[core] read the knobs"))
+    past = up.past(replace(PATCH, title=title("core: Read  the knobs")))
     assert past is not None and past.named == "the same title"
 
 

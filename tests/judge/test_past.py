@@ -27,6 +27,7 @@ HELD = {b"a.py": 0.9, b"b.py": 0.0}
 LINES = Past((AS,), share=0.9, stands=0.9, lines=20, held=HELD)
 HALF = replace(LINES, share=0.6, held={b"a.py": 0.6, b"b.py": 0.0})
 LITTLE = replace(LINES, share=0.1, held={b"a.py": 0.1, b"b.py": 0.0})
+THERE = replace(LINES, held={b"a.py": 0.6}, paths=frozenset({b"a.py"}))
 NAMED = replace(LITTLE, named="#57477", paths=frozenset({b"a.py"}))
 PART = replace(LINES, named="#57477", whole=False, paths=frozenset({b"a.py"}))
 BACK = replace(LINES, share=0.0, reverted=BY)
@@ -60,6 +61,17 @@ CASES: dict[str, tuple[Observation, str, str]] = {
         see(LINES, replace(TORN, clear=2, lines=30)),
         "partly-landed",
         "shrink",
+    ),
+    "most of it landed, then the file went": (see(THERE, LOST), "landed-with-changes", "drop"),
+    "the file went, and its part landed nowhere": (
+        see(replace(THERE, paths=frozenset()), LOST),
+        "uncertain",
+        "ask",
+    ),
+    "the file went, a small part of it had landed": (
+        see(replace(THERE, held={b"a.py": 0.3}), LOST),
+        "uncertain",
+        "ask",
     ),
     "its number": (see(NAMED, TORN), "landed-with-changes", "drop"),
     "its number, though it merges": (see(NAMED, CLEAN), "landed-with-changes", "drop"),
