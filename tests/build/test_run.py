@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from patchq.build.overlay import Wanted
-from patchq.build.run import build, proved, verify
+from patchq.build.run import build, verify
 from patchq.build.target import find
-from patchq.errors import PatchqError, ProofFailed
+from patchq.errors import PatchqError
 from tests.build.wheels import NAME, make
 from tests.support.kit import Kit
 from tests.upstream.conftest import Site, entry
@@ -45,7 +45,7 @@ def test_a_build_and_its_record(kit: Kit, tmp_path: Path, site: Site) -> None:
     assert told["inputs"] == [{"name": NAME, "sha256": report.source.sha256}]
     assert told["outputs"][0]["name"] == report.built.path.name
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        ["build.json", report.built.path.name]
+        ["build.cdx.json", "build.intoto.json", "build.json", report.built.path.name]
     )
     first = (out / "build.json").read_bytes()
     build(kit.store, wanted(kit), SPARK, kit.series("v1", "p1"), out, cache, offline=True)
@@ -56,15 +56,13 @@ def test_a_build_and_its_record(kit: Kit, tmp_path: Path, site: Site) -> None:
 def test_verify_builds_it_again(kit: Kit, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     made = build(kit.store, wanted(kit), SPARK, (), tmp_path / "out", cache).built.path
-    report = verify(kit.store, wanted(kit), SPARK, made, cache)
-    assert report.same
-    proved(report)
+    report = verify(kit.store, wanted(kit), SPARK, (), made, cache)
+    assert report.same and report.exit_code == 0
     made.write_bytes(made.read_bytes() + b"\0")
-    other = verify(kit.store, wanted(kit), SPARK, made, cache)
-    with pytest.raises(ProofFailed, match="that is not the file"):
-        proved(other)
+    other = verify(kit.store, wanted(kit), SPARK, (), made, cache)
+    assert other.same is False and other.exit_code == 5
     with pytest.raises(PatchqError, match="there is no file"):
-        verify(kit.store, wanted(kit), SPARK, tmp_path / "none.whl", cache)
+        verify(kit.store, wanted(kit), SPARK, (), tmp_path / "none.whl", cache)
 
 
 def test_offline_without_the_wheel(kit: Kit, tmp_path: Path, site: Site) -> None:
