@@ -1,0 +1,1 @@
+"""Nodes, ssh, processes: where the runner runs. Knows nothing about models."""
