@@ -1,0 +1,1 @@
+"""Will it run there, with this checkpoint? Checkpoint, draft, template, artifact and nodes."""
