@@ -1,0 +1,1 @@
+"""Is what runs good? Probes, the watch for spinning, benchmarks, comparison."""

@@ -1,0 +1,183 @@
+"""Two sides of one bench, or of two saved ones: better, worse, same or inconclusive."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patchq.errors import Incomplete, PatchqError, ProofFailed
+from patchq.smoke.bench import Bench, Side
+from patchq.smoke.load import METRICS, Cell, Kind, Metric, value
+from patchq.smoke.stats import Effect, Verdict, effect, judge, level_of, overall, unpaired
+
+if TYPE_CHECKING:
+    from patchq.smoke.identity import Identity
+
+_SIGN: Mapping[Metric, int] = {"decode": 1, "ttft": -1, "wall": -1}
+"""Whether more is better."""
+MARGINS: Mapping[Kind, float] = {"structured": 0.97, "prose": 0.95}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A metric of a cell. `a` and `b` are medians of the rounds, in the metric's unit."""
+
+    cell: Cell
+    metric: Metric
+    a: float
+    b: float
+    effect: Effect
+    margin: float
+    verdict: Verdict
+    says: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """A metric over all cells together: of each round the mean (of logarithms) of its cells."""
+
+    metric: Metric
+    effect: Effect
+    margin: float
+    verdict: Verdict
+    says: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A. `interleaved`: measured in turns; `missing`: what one side has not; `whole`:
+    everything that was to be measured was; `runner`: what B's figures are bound to, `baseline`
+    what A's are."""
+
+    a: Side
+    b: Side
+    interleaved: bool
+    findings: tuple[Finding, ...]
+    totals: tuple[Total, ...] = ()
+    missing: tuple[str, ...] = ()
+    whole: bool = True
+    runner: Identity | None = None
+    baseline: Identity | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the findings; the totals find what is too small to be seen in one of them."""
+        found = overall([each.verdict for each in self.findings])
+        totals = {each.verdict for each in self.totals}
+        if "worse" in totals or found == "worse":
+            return "worse"
+        if not self.whole or self.missing:
+            return "inconclusive"
+        return "better" if found == "same" and "better" in totals else found
+
+    @property
+    def exit_code(self) -> int:
+        """5 where B is worse, 6 where it cannot be said, else 0."""
+        codes = {"worse": ProofFailed.exit_code, "inconclusive": Incomplete.exit_code}
+        return codes.get(self.verdict, 0)
+
+
+Rounds = dict[tuple[Cell, Metric], dict[int, float]]
+"""Of each metric of each cell by round: the logarithm, higher is better."""
+
+
+def rounds_of(bench: Bench, side: int) -> Rounds:
+    """The rounds of which both turns have their figure."""
+    turns: dict[tuple[Cell, Metric], dict[int, list[float]]] = defaultdict(dict)
+    for visit in bench.visits:
+        if visit.side != side:
+            continue
+        for metric in METRICS:
+            figure = value(visit.taken, metric)
+            if figure is not None and figure > 0:
+                there = turns[visit.cell, metric].setdefault(visit.round, [])
+                there.append(_SIGN[metric] * math.log(figure))
+    return {
+        key: {number: sum(each) / 2 for number, each in found.items() if len(each) == 2}
+        for key, found in turns.items()
+    }
+
+
+def compare(
+    a: tuple[Bench, int],
+    b: tuple[Bench, int],
+    margins: Mapping[Kind, float] = MARGINS,
+    among: int = 1,
+) -> Comparison:
+    """The second of each: which side of the bench. `among`: so many comparisons are made together.
+
+    Raises PatchqError where nothing is alike.
+    """
+    first, second = rounds_of(*a), rounds_of(*b)
+    keys = [key for key in first if key in second]
+    whole = not any(bench.exit_code for bench, _ in (a, b))
+    if not keys:
+        fault = PatchqError if whole else Incomplete
+        raise fault(
+            "nothing was measured on both sides", "measure both with the same options, then again"
+        )
+    together = a[0].run == b[0].run
+    summed = _summed(keys, first), _summed(keys, second)
+    level = level_of((len(keys) + len(summed[0])) * among)
+    findings, missing = [], []
+    for key in keys:
+        found = _effect(first[key], second[key], together, level)
+        cell, metric = key
+        if found is None:
+            missing.append(f"{cell.name} {metric}")
+            continue
+        margin = margins[cell.kind]
+        verdict, says = judge(found, margin)
+        figures = (_figure(metric, first[key]), _figure(metric, second[key]))
+        findings.append(Finding(cell, metric, *figures, found, margin, verdict, says))
+    missing += [
+        f"{cell.name} {metric}"
+        for cell, metric in sorted(set(first) ^ set(second), key=lambda key: (key[0].name, key[1]))
+    ]
+    totals, margin = [], min(margins[cell.kind] for cell, _ in keys)
+    for metric, rounds in summed[0].items():
+        found = _effect(rounds, summed[1][metric], together, level)
+        if found is not None:
+            totals.append(Total(metric, found, margin, *judge(found, margin)))
+    return Comparison(
+        a[0].sides[a[1]],
+        b[0].sides[b[1]],
+        together,
+        tuple(findings),
+        tuple(totals),
+        tuple(missing),
+        whole,
+        b[0].runner,
+        a[0].runner,
+    )
+
+
+def _summed(keys: Sequence[tuple[Cell, Metric]], rounds: Rounds) -> dict[Metric, dict[int, float]]:
+    """The rounds of each metric that several cells have: their mean, where all have that round."""
+    found = {}
+    for metric in METRICS:
+        cells = [rounds[key] for key in keys if key[1] == metric]
+        if len(cells) > 1:
+            common = set.intersection(*(set(each) for each in cells))
+            found[metric] = {
+                number: statistics.fmean(each[number] for each in cells)
+                for number in sorted(common)
+            }
+    return found
+
+
+def _effect(
+    a: Mapping[int, float], b: Mapping[int, float], together: bool, level: float
+) -> Effect | None:
+    if not together:
+        return unpaired([*a.values()], [*b.values()], level) if a and b else None
+    paired = [b[number] - a[number] for number in sorted(a) if number in b]
+    return effect(paired, level) if paired else None
+
+
+def _figure(metric: Metric, rounds: Mapping[int, float]) -> float:
+    return math.exp(_SIGN[metric] * statistics.median(rounds.values())) if rounds else 0.0

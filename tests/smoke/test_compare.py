@@ -1,0 +1,211 @@
+"""Comparisons of servers over real HTTP, of saved files, and of a real server's recorded times."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.cluster.profile import Profile
+from patchq.errors import Incomplete, PatchqError, UsageError
+from patchq.smoke import kept
+from patchq.smoke.bench import Bench, Plan, Side, Visit, order
+from patchq.smoke.compare import compare
+from patchq.smoke.load import Cell, Taken
+from patchq.smoke.model import About
+from patchq.smoke.sides import Asked, gathered, margins_of
+from tests.bench.compare import World, verdicts
+from tests.smoke.fake import serving
+from tests.smoke.paced import Paced
+from tests.support.cli import program
+
+CELLS = (Cell("structured", 64, 1), Cell("prose", 64, 1))
+
+
+def made(rounds: int = 12, slower: float = 1.0, drift: float = 0.0, run: str = "r") -> Bench:
+    """Two sides in turns on a machine whose times grow by `drift` a turn; B takes `slower` times."""
+    visits = []
+    now = 0
+    for number in range(rounds):
+        for cell in CELLS:
+            for side, turn in order(2, number):
+                now += 1
+                wall = (1 + drift * now) * (slower if side else 1.0) * (1 + 0.01 * math.sin(now))
+                taken = Taken(float(now), 10 / wall, 0.1 * wall, wall, 64, 4, 0)
+                visits.append(Visit(side, number, turn, cell, (taken,)))
+    sides = tuple(Side(label, About("http://u", "tiny", 4096)) for label in "AB")
+    return Bench(run, Plan((64,), (1,), 4, rounds), sides, tuple(visits))
+
+
+def alone(bench: Bench, side: int, run: str) -> Bench:
+    """One side of it, as if measured on a day of its own."""
+    visits = tuple(replace(v, side=0) for v in bench.visits if v.side == side)
+    return replace(bench, run=run, sides=(bench.sides[side],), visits=visits)
+
+
+@pytest.mark.parametrize(
+    ("slower", "verdict", "code"), [(1.0, "same", 0), (1.08, "worse", 5), (0.9, "better", 0)]
+)
+def test_the_verdict_of_all_metrics(slower: float, verdict: str, code: int) -> None:
+    bench = made(slower=slower)
+    found = compare((bench, 0), (bench, 1))
+    assert {(each.cell, each.metric) for each in found.findings} == {
+        (cell, metric) for cell in CELLS for metric in ("decode", "ttft", "wall")
+    }
+    assert {each.verdict for each in found.findings} == {verdict}
+    assert (found.verdict, found.exit_code, found.interleaved) == (verdict, code, True)
+
+
+def test_turns_take_a_drift_out_that_two_days_do_not() -> None:
+    bench = made(drift=0.02)
+    assert compare((bench, 0), (bench, 1)).verdict == "same"
+    two = compare((alone(bench, 0, "one"), 0), (alone(bench, 1, "two"), 0))
+    assert (two.verdict, two.interleaved) == ("inconclusive", False)
+    assert two.exit_code == Incomplete.exit_code
+
+
+def test_what_is_too_small_for_one_cell_is_found_in_all_together() -> None:
+    """Cells whose noise is their own: together they are quieter than each alone."""
+    chance = random.Random(4)
+    bench = made(rounds=12)
+    cells = [Cell("prose", size, 1) for size in range(64, 84)]
+    visits = [
+        replace(visit, cell=cell, taken=(shaken(visit.taken[0], visit.side * 0.035, chance),))
+        for cell in cells
+        for visit in bench.visits
+        if visit.cell.kind == "prose"
+    ]
+    many = replace(bench, visits=tuple(visits))
+    found = compare((many, 0), (many, 1))
+    assert "worse" not in {each.verdict for each in found.findings if each.metric == "wall"}
+    (wall,) = (each for each in found.totals if each.metric == "wall")
+    assert (wall.verdict, found.verdict) == ("worse", "worse")
+    assert wall.effect.ratio == pytest.approx(1 / 1.035, abs=0.01)
+
+
+def shaken(taken: Taken, slower: float, chance: random.Random) -> Taken:
+    by = (1 + slower) * math.exp(chance.uniform(-0.1, 0.1))
+    assert taken.decode and taken.ttft and taken.wall
+    return replace(taken, decode=taken.decode / by, ttft=taken.ttft * by, wall=taken.wall * by)
+
+
+def test_saved_days_without_drift_can_be_compared() -> None:
+    bench = made(slower=1.1)
+    found = compare((alone(bench, 0, "one"), 0), (alone(bench, 1, "two"), 0))
+    assert found.verdict == "worse"
+
+
+def test_what_one_side_lacks_is_named_and_never_the_same() -> None:
+    bench = made()
+    less = tuple(v for v in bench.visits if not (v.side == 1 and v.cell.kind == "prose"))
+    found = compare((replace(bench, visits=less), 0), (replace(bench, visits=less), 1))
+    assert found.missing == (
+        "prose 64 x1 cold decode",
+        "prose 64 x1 cold ttft",
+        "prose 64 x1 cold wall",
+    )
+    assert found.verdict == "inconclusive"
+
+
+def test_a_run_that_was_stopped_is_never_the_same() -> None:
+    bench = replace(made(), stopped="the server went away")
+    found = compare((bench, 0), (bench, 1))
+    assert (found.whole, found.verdict) == (False, "inconclusive")
+    with pytest.raises(Incomplete):
+        compare((replace(bench, visits=()), 0), (bench, 1))
+
+
+def test_nothing_alike_is_a_mistake() -> None:
+    bench = made()
+    other = tuple(replace(v, cell=replace(v.cell, context=999)) for v in bench.visits)
+    with pytest.raises(PatchqError, match="nothing was measured on both sides"):
+        compare((bench, 0), (replace(bench, run="s", visits=other), 1))
+
+
+def test_margins_come_from_the_profile() -> None:
+    assert margins_of(None) == {"structured": 0.97, "prose": 0.95}
+    profile = Profile("p", "m", "m", bench={"prose": 0.9})
+    assert margins_of(profile) == {"structured": 0.97, "prose": 0.9}
+    bench = made(slower=1.04)
+    strict, lax = (
+        compare((bench, 0), (bench, 1), {"structured": each, "prose": each}).verdict
+        for each in (0.95, 0.85)
+    )
+    assert (strict, lax) == ("worse", "same")
+
+
+@pytest.mark.parametrize("table", [{"prose": 2.0}, {"prose": 1}, {"prose": "x"}, {"poems": 0.9}])
+def test_margins_that_are_none(table: dict[str, Any]) -> None:
+    with pytest.raises(PatchqError, match=r"ci/profiles/p\.toml, bench"):
+        margins_of(Profile("p", "m", "m", bench=table))
+
+
+def test_a_side_of_a_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "both.json"
+    file.write_text(json.dumps(kept.as_json(made(slower=1.1))), encoding="utf-8")
+    sides, measured = gathered(f"{file}#A", f"{file}#B", Asked(), None, cache=tmp_path)
+    assert (compare(*sides).verdict, measured) == ("worse", [])
+    for wrong in (str(file), f"{file}#C"):
+        with pytest.raises(UsageError, match="which side of") as told:
+            gathered(wrong, f"{file}#B", Asked(), None, cache=tmp_path)
+        assert told.value.hint == f"name it: {file}#A, {file}#B"
+    with pytest.raises(PatchqError, match="cannot be read"):
+        gathered(str(tmp_path / "none"), f"{file}#B", Asked(), None, cache=tmp_path)
+
+
+def test_an_address_beside_a_file_is_measured_as_the_file_was(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(kept.as_json(alone(made(rounds=1), 0, "a"))), encoding="utf-8")
+    with serving(Paced()) as server:
+        sides, (fresh,) = gathered(str(file), server.url, Asked(rounds=9), None, cache=tmp_path)
+    assert fresh.plan == kept.read(file).plan
+    assert [bench.run for bench, _ in sides] == ["a", fresh.run]
+
+
+def test_the_command_measures_in_turns_and_keeps_what_it_measured(tmp_path: Path) -> None:
+    out = tmp_path / "both.json"
+    with serving(Paced()) as server:
+        words = ["compare", server.url, server.url, "--context", "64", "--concurrency", "1"]
+        words += ["--tokens", "4", "--rounds", "2", "--warmup", "0", "--json"]
+        words += ["--measured", str(out), "--out", str(tmp_path / "compare.json")]
+        done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == Incomplete.exit_code, done.stderr  # two rounds are too few
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["verdict"]) == ("patchq.compare/1", "inconclusive")
+    assert [side["tree"] for side in (told["a"], told["b"])] == ["1" * 40] * 2
+    assert len(kept.read(out).sides) == 2
+    written = json.loads((tmp_path / "compare.json").read_text(encoding="utf-8"))
+    assert written.pop("when") and written == told and written["runner"] is None
+    again = subprocess.run(
+        [program(), "compare", f"{out}#A", f"{out}#B"], capture_output=True, text=True, check=False
+    )
+    assert again.returncode == Incomplete.exit_code
+    assert "B is not judged" in again.stdout
+
+
+@pytest.mark.parametrize("world", [World(), World(noise=0.1), World(noise=0.1, drift=0.1)])
+def test_a_recorded_machine_against_itself_raises_no_alarm(world: World) -> None:
+    """`tests.bench.compare` does this many times; docs/performance.md has the figures."""
+    found = verdicts(world, 16, 0.0, 20, seed=1)
+    assert found["worse"] + found["better"] <= 2, found
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.1])
+def test_a_slowdown_of_a_twentieth_is_found_in_sixteen_rounds(drift: float) -> None:
+    found = verdicts(World(noise=0.2, drift=drift), 16, 0.05, 20, seed=1)
+    assert found["worse"] >= 18, found
+
+
+def test_a_quiet_machine_is_the_same_as_itself() -> None:
+    found = verdicts(World(noise=0.05), 16, 0.0, 20, seed=1)
+    assert found["same"] >= 18, found
+
+
+def test_where_the_machine_is_too_busy_nothing_is_claimed() -> None:
+    assert set(verdicts(World(), 8, 0.05, 10, seed=1)) == {"inconclusive"}
