@@ -1,0 +1,1 @@
+"""Which of the things that moved between two runners brought a fault."""
