@@ -1,0 +1,1 @@
+"""The unattended run: the other rooms in order, and what people are told."""
