@@ -23,6 +23,70 @@ def targets(incomplete: str) -> list[str]:
     return [name for name in TARGETS if name.startswith(incomplete)]
 
 
+def cluster_names(incomplete: str) -> list[str]:
+    from patchq.cluster.config import names
+    from patchq.release.installed import root
+
+    try:
+        found = names(root(Path.cwd()))
+    except (PatchqError, OSError):
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def profile_names(incomplete: str) -> list[str]:
+    from patchq import config
+    from patchq.cluster.profile import names
+
+    try:
+        found = names(config.find_project(Path.cwd()).root)
+    except (PatchqError, OSError):
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def probe_names(incomplete: str) -> list[str]:
+    from patchq.smoke.catalog import PROBES
+
+    return [probe.name for probe in PROBES if probe.name.startswith(incomplete)]
+
+
+def runners(incomplete: str) -> list[str]:
+    """Releases, and the runners of which there is evidence."""
+    from patchq import config
+    from patchq.smoke.evidence import there
+    from patchq.smoke.released import numbers
+
+    try:
+        root = config.find_project(Path.cwd()).root
+        found = [*map(str, numbers(root)), *there(root)]
+    except (PatchqError, OSError):
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def release_numbers(incomplete: str) -> list[str]:
+    from patchq import config
+    from patchq.smoke.released import numbers
+
+    try:
+        found = numbers(config.find_project(Path.cwd()).root)
+    except (PatchqError, OSError):
+        return []
+    return [str(number) for number in found if str(number).startswith(incomplete)]
+
+
+def part_names(incomplete: str) -> list[str]:
+    from patchq import config
+    from patchq.upstream.components import pinned
+
+    try:
+        found = pinned(config.find_project(Path.cwd()).upstream)
+    except (PatchqError, OSError):
+        return []
+    return [each.name for _, each in found.all if each.name.startswith(incomplete)]
+
+
 def answers(incomplete: str) -> list[str]:
     return [each for each in ("keep", "drop") if each.startswith(incomplete)]
 

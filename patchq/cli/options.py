@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from patchq.cli.complete import held_names, patch_names, queue_names
+from patchq.cli.complete import cluster_names, held_names, patch_names, queue_names
 
 
 def queue_here(queue: str | None) -> str | None:
@@ -29,6 +29,12 @@ QueueName = Annotated[
         help="The queue to work on.",
         autocompletion=queue_names,
         callback=queue_here,
+    ),
+]
+InstalledCluster = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[C]", help="The cluster; left out, the only one.", autocompletion=cluster_names
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,15 @@ def give(
             console().print(drawing())
         told = drawn.get().removesuffix("\n").split("\n")
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in told))
+
+
+def give_by(as_json: bool, values: str, drawings: str, what: str, report: object) -> None:
+    """Print a report as the function `what` has it, of the two modules of render so named."""
+
+    def of(module: str) -> Any:
+        return getattr(importlib.import_module(f"patchq.render.{module}"), what)(report)
+
+    give(as_json, lambda: of(values), lambda: of(drawings))
 
 
 def say(message: str | None) -> None:

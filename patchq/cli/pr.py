@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from patchq.cli.options import DryRun, Json, Offline, QueueName, Why
 from patchq.cli.pr_options import (
@@ -270,22 +270,9 @@ def _leave(
 
 
 def _give(json: bool, what: str, report: object) -> None:
-    """Print a report as the function `what` of both renderers has it."""
-    from patchq.cli.out import give
+    from patchq.cli.out import give_by
 
-    def value() -> dict[str, Any]:
-        from patchq.render import pulls_json
-
-        made: dict[str, Any] = getattr(pulls_json, what)(report)
-        return made
-
-    def drawing() -> object:
-        from patchq.render import pulls
-
-        drawn: object = getattr(pulls, what)(report)
-        return drawn
-
-    give(json, value, drawing)
+    give_by(json, "pulls_json", "pulls", what, report)
 
 
 commands = {

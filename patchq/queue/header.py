@@ -23,6 +23,7 @@ ORDER = (
     "Patchq-Name",
     "Patchq-Pr",
     "Patchq-Topic",
+    "Patchq-Relaxes",
     "Patchq-Drop-When",
     "Patchq-Check",
 )

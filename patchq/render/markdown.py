@@ -16,7 +16,7 @@ from patchq.render.console import lines
 
 def sync(report: SyncReport) -> str:
     """The whole report; the same report gives the same bytes."""
-    out = [f"# {_plain(words.headline(report))}", ""]
+    out = [f"# {plain(words.headline(report))}", ""]
     if report.patches:
         out += [
             "| # | patch | verdict | carry | done | why |",
@@ -29,7 +29,7 @@ def sync(report: SyncReport) -> str:
                 patch.verdict,
                 patch.carry or "",
                 words.DID[patch.action],
-                _plain(words.reason(patch)),
+                plain(words.reason(patch)),
             ]
             out.append("| " + " | ".join(cells) + " |")
         out.append("")
@@ -37,9 +37,9 @@ def sync(report: SyncReport) -> str:
         for conflict in patch.conflicts:
             out.append(
                 f"- {code(patch.name)} conflicts in {code(show(conflict.path))}:"
-                f" {_plain(conflict.kind)}"
+                f" {plain(conflict.kind)}"
             )
-            out += [f"  - since {_plain(cause.told)}" for cause in conflict.causes]
+            out += [f"  - since {plain(cause.told)}" for cause in conflict.causes]
     for patch in report.patches:
         if changes_lines(patch.range_diff):
             what = "Upstream's version of" if patch.action == "drop" else "What changed in"
@@ -48,8 +48,8 @@ def sync(report: SyncReport) -> str:
         out += ["", "## Proof", ""]
         for check in report.proof.checks:
             mark = "ok" if check.ok else "**failed**"
-            out.append(f"- {mark}: {_plain(check.name)}: {code(check.detail)}")
-    out += ["", f"Tree: `{report.tree}`. Upstream: {_plain(report.upstream.source)}."]
+            out.append(f"- {mark}: {plain(check.name)}: {code(check.detail)}")
+    out += ["", f"Tree: `{report.tree}`. Upstream: {plain(report.upstream.source)}."]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)) + "\n"
 
 
@@ -62,12 +62,12 @@ def code(value: str) -> str:
     return f"{fence}{pad}{plain}{pad}{fence}"
 
 
-def _plain(value: str) -> str:
+def plain(value: str) -> str:
     """Text in which nothing is markup, a mention or a link."""
     escaped = re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", show(value))
     # GitHub looks for names and numbers in the text that the markup gives: a character of no
     # width between keeps it from finding them.
-    split = re.sub(r"(@|#(?=\d))", r"\1&#8203;", escaped)
+    split = re.sub(r"(?i)(@|#(?=\d)|\bGH-(?=\d)|\bwww(?=\.))", r"\1&#8203;", escaped)
     return split.replace("://", ":&#47;&#47;")
 
 

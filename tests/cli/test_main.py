@@ -205,12 +205,14 @@ def test_every_module_of_a_command_is_in_the_table() -> None:
     helpers = {
         "__init__",
         "complete",
+        "evidence",
         "main",
         "options",
         "out",
         "peers",
         "pr_options",
         "rearrange",
+        "release_publish",
         "worktree",
     }
     found = {path.stem for path in Path(module.__file__).parent.glob("*.py")} - helpers

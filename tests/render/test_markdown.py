@@ -77,6 +77,12 @@ def test_hostile_texts() -> None:
     ]
 
 
+@pytest.mark.parametrize("value", ["GH-12", "see gh-3.", "www.example.org", "@ada", "#4"])
+def test_what_github_makes_links_of(value: str) -> None:
+    linked = re.compile(r"(?i)\bGH-\d|\bwww\.|@\w|#\d")
+    assert not linked.search(markdown.plain(value).replace("&#8203;", "\u200b"))
+
+
 def cells(row: str) -> list[str]:
     """As GitHub's tables are split: a backslash takes the next character with it."""
     return re.findall(r"\|((?:\\.|[^|\\])+)(?=\|)", row)
