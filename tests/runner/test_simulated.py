@@ -37,3 +37,33 @@ def test_both_runners_ahead_and_with_drafts(release: str, tmp_path: Path) -> Non
             "wander": "reasoning_closed:cap",
             "loop": "reasoning_closed:loop",
         }, way
+
+
+MERGED = """
+from vllm.outputs import CompletionOutput, RequestOutput
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.output_processor import RequestOutputCollector
+
+def chunk(text, token, **last):
+    output = CompletionOutput(0, text, [token], None, None, **last)
+    return RequestOutput("r", None, [1], None, [output], finished=bool(last))
+
+waiting = RequestOutputCollector(RequestOutputKind.DELTA, "r")
+waiting.put(chunk("a", 5))
+waiting.put(chunk("b", 6, finish_reason="stop", reasoning_closed="cap"))
+(given,) = waiting.get_nowait().outputs
+assert (given.text, given.finish_reason, given.reasoning_closed) == ("ab", "stop", "cap"), given
+"""
+
+
+def test_a_slow_client_is_told_too(release: str, tmp_path: Path) -> None:
+    """What it has not taken yet is merged into one chunk: the mark went missing there."""
+    patched = runner.patched(release)
+    done = subprocess.run(
+        [patched.python, "-c", MERGED],
+        cwd=tmp_path,
+        env=environment(patched, tmp_path, tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -263,28 +263,44 @@ def test_more_draft_tokens_than_trained_are_refused(
 
 @contextmanager
 def busy(server: Server) -> Iterator[None]:
-    """A request that runs on; its client goes away at the end."""
+    """One request after the other runs on; their client goes away at the end.
+
+    One alone may be through before its first line is read: the server is quicker than its client.
+    """
     tokens = server.get("/metrics").text  # the server is up, and idle or not: it answers
     assert tokens
-    body = {"model": "tiny", "prompt": "loop", "max_tokens": 1900, "ignore_eos": True}
-    body["repetition_detection"] = {}  # the server's own would end it at once
-    answer = requests.post(
-        server.url + "/v1/completions", json={**body, "stream": True}, stream=True, timeout=60
-    )
-    lines = answer.iter_lines()
-    assert next(lines).startswith(b"data: ")
-    reader = threading.Thread(target=_read, args=(lines,), daemon=True)
-    reader.start()
+    asking = _Asking(server)
+    asking.start()
+    assert asking.began.wait(60)
     try:
         yield
     finally:
-        answer.close()
+        asking.over = True
+        asking.answer.close()
+        asking.join(10)
 
 
-def _read(lines: Iterator[bytes]) -> None:
-    with suppress(Exception):  # closed while it reads
-        for _ in lines:
-            pass
+class _Asking(threading.Thread):
+    """`began`: a first line has come."""
+
+    answer: requests.Response
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self.url = f"{server.url}/v1/completions"
+        self.began = threading.Event()
+        self.over = False
+
+    def run(self) -> None:
+        body = {"model": "tiny", "prompt": "loop", "max_tokens": 1900, "ignore_eos": True}
+        # The server's own detection would end it at once.
+        body |= {"repetition_detection": {}, "stream": True}
+        with suppress(Exception):  # closed while it reads
+            while not self.over:
+                self.answer = requests.post(self.url, json=body, stream=True, timeout=60)
+                for line in self.answer.iter_lines():
+                    assert not line or line.startswith(b"data: ")
+                    self.began.set()
 
 
 @contextmanager

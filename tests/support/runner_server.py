@@ -10,13 +10,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import requests
 
+from tests.support.netns import Node
 from tests.support.runner import Runner
 
 READY_S = 300
@@ -32,22 +33,30 @@ class StartFailed(AssertionError):
 
 
 class Server:
-    """A server that is up. Paths are relative to its root, as "/health"."""
+    """A server that is up. Paths are relative to its root, as "/health".
 
-    def __init__(self, url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    `node`: where its loopback is, if not here.
+    """
+
+    def __init__(
+        self, url: str, log: Path, process: subprocess.Popen[bytes], node: Node | None = None
+    ) -> None:
         self.url = url
         self._log = log
         self.process = process
+        self.node = node
 
     @property
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def get(self, path: str, **options: Any) -> requests.Response:
-        return requests.get(self.url + path, timeout=60, **options)
+        with self.node.entered() if self.node else nullcontext():
+            return requests.get(self.url + path, timeout=60, **options)
 
     def post(self, path: str, body: Mapping[str, Any], **options: Any) -> requests.Response:
-        return requests.post(self.url + path, json=body, timeout=120, **options)
+        with self.node.entered() if self.node else nullcontext():
+            return requests.post(self.url + path, json=body, timeout=120, **options)
 
     def chat(self, message: str, **fields: Any) -> dict[str, Any]:
         """The whole answer to one user message, asked by a client that sets only `fields`."""
@@ -87,7 +96,7 @@ class Server:
 
 
 def command(runner: Runner, *flags: str, port: int) -> list[str]:
-    serve = [str(runner.python), "-m", "vllm.entrypoints.cli.main", "serve", str(runner.model)]
+    serve = [str(runner.python.parent / "vllm"), "serve", str(runner.model)]
     serve += ["--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port)]
     return [*serve, "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8", *flags]
 
@@ -99,11 +108,13 @@ def environment(runner: Runner, folder: Path, sockets: Path) -> dict[str, str]:
     """
     return {
         "PATH": f"{runner.python.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(runner.overlay),
+        "PYTHONPATH": str(runner.overlay or ""),
         "PYTHONUNBUFFERED": "1",
         "HOME": str(folder),
         "TMPDIR": str(sockets),
-        "VLLM_CACHE_ROOT": str(runner.overlay.parents[1] / "cache"),
+        "VLLM_CACHE_ROOT": str(runner.home / "cache"),
+        # 0.29.0 compiles its sampler for the first answer, into a folder of TMPDIR else: 13 s a server.
+        "TORCHINDUCTOR_CACHE_DIR": str(runner.home / "inductor"),
         "VLLM_TARGET_DEVICE": "cpu",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -124,27 +135,40 @@ def serving(
 
     `folder` is for its log and its home; it is made. Raises StartFailed.
     """
+    port = _free_port()
+    with started(command(runner, *flags, port=port), runner, folder, env or {}) as (process, log):
+        server = Server(f"http://127.0.0.1:{port}", log, process)
+        wait(server)
+        yield server
+
+
+@contextmanager
+def started(
+    command: Sequence[str], runner: Runner, folder: Path, env: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A process and its log; gone, with all its children, at the end, or the test fails.
+
+    `folder` is for its log and its home; it is made.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
-    port = _free_port()
     with tempfile.TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as sockets:
         with log.open("wb") as output:
             process = subprocess.Popen(
-                command(runner, *flags, port=port),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env={**environment(runner, folder, Path(sockets)), **(env or {})},
+                env={**environment(runner, folder, Path(sockets)), **env},
                 start_new_session=True,
             )
         try:
-            server = Server(f"http://127.0.0.1:{port}", log, process)
-            _wait(server)
-            yield server
+            yield process, log
         finally:
             left = stop(process)
-    assert not left, f"the server left processes behind: {left}\n{server.log[-3000:]}"
+    said = log.read_text(encoding="utf-8", errors="replace")
+    assert not left, f"the server left processes behind: {left}\n{said[-3000:]}"
 
 
 def refused(runner: Runner, folder: Path, *flags: str) -> str:
@@ -189,11 +213,13 @@ def _session(leader: int) -> dict[int, str]:
     return found
 
 
-def _wait(server: Server) -> None:
+def wait(server: Server, *others: subprocess.Popen[bytes]) -> None:
+    """Until it is up; `others` are processes that it needs. Raises StartFailed."""
     until = time.monotonic() + READY_S
     while time.monotonic() < until:
-        if server.process.poll() is not None:
-            raise StartFailed(f"the server ended with {server.process.returncode}", server.log)
+        for process in (server.process, *others):
+            if process.poll() is not None:
+                raise StartFailed(f"a process ended with {process.returncode}", server.log)
         try:
             if server.get("/health").status_code == 200:
                 return

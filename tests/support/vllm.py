@@ -12,7 +12,8 @@ from typing import Any
 from tests.support.cli import program
 from tests.support.history import git
 
-FIRST = Path(__file__).parents[1] / "scenarios/vllm-0.29.0"
+ROOT = Path(__file__).parents[2]
+FIRST = ROOT / "tests/scenarios/vllm-0.29.0"
 
 
 class Repository:
@@ -52,5 +53,14 @@ def first_series(folder: Path, cache: Path) -> Repository:
     # import takes no checks from outside; whoever writes the files by hand brings them along.
     for path in FIRST.glob("*.patch"):
         shutil.copy(path, queue.root / "series" / path.name)
+    queue.commit()
+    return queue
+
+
+def shipped(folder: Path, cache: Path) -> Repository:
+    """The queue of this repository as it stands, committed in a repository of its own."""
+    queue = Repository(folder, cache)
+    for name in ("series", "upstream"):
+        shutil.copytree(ROOT / name, queue.root / name)
     queue.commit()
     return queue

@@ -1,0 +1,168 @@
+"""Each fault, built into a real vLLM that serves a model which answers, is found by its probe and
+by no other. All but the last on one server: its faults are switched while it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from patchq.doctor import goldens
+from patchq.doctor.conversations import ALL
+from patchq.doctor.rendering import ChatTemplate
+from patchq.smoke.asking import Setting
+from patchq.smoke.bounds import Bounds
+from patchq.smoke.client import Client
+from patchq.smoke.model import Golden
+from patchq.smoke.questions import Values
+from patchq.smoke.report import Report
+from patchq.smoke.run import chosen, run
+from tests.runner.profiles import ANSWERS
+from tests.support import answering, runner, vllm_faults
+from tests.support.runner_server import Server, serving
+
+NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}
+NOT_ASKED = {"image", "ranks", "memory", "backends", "logs"}
+"""The model sees nothing, and there is no cluster."""
+FAULTS = {
+    "wrong template": {"template": "the conversation "},
+    "leaks": {"thinking-off": "the content has a thought, up to </think>: 'Let me see.</think>"},
+    "markup": {"markup": "</arg_value> stands in what the user sees"},
+    "no calls": {
+        "tool-auto": "0 calls came",
+        "tool-forced": "0 calls came",
+        "tool-loop": "after 0 calls it says",
+    },
+    "cache off": {"cache": "0 of ", "prefixes": "0 of "},
+    "cache corrupt": {"cache": "it answers", "prefixes": "it answers", "blocks": "at "},
+    "no drafts": {"speculation": "no drafting: not one token was drafted"},
+    "pinned": {"speculation": "position 0 is accepted in 100.0%"},
+}
+SPINS = {"spin", "thinking-on", "stop-in-thought", "long"}
+
+
+def pinned(model: Path) -> tuple[Golden, ...]:
+    """What the model's own template renders, as a profile pins it."""
+    text = (model / "chat_template.jinja").read_text(encoding="utf-8")
+    found = goldens.render(ChatTemplate(text))
+    return tuple(
+        Golden(each.name, each.messages, each.tools, each.values, made.text, made.refused)
+        for each in ALL
+        for made in (found[each.name],)
+    )
+
+
+def smoke(
+    server: Server, seed: int, model: Path, *, drafts: bool, standstill: float = 90
+) -> Report:
+    client = Client(server.url, patience=60)
+    setting = Setting(
+        client,
+        client.about(),
+        Values(seed),
+        Bounds(standstill=standstill),
+        profile="p",
+        drafts=drafts,
+        goldens=pinned(model),
+    )
+    return run(setting, chosen(()))
+
+
+def wrong(report: Report) -> dict[str, str]:
+    return {
+        each.probe.name: f"{each.state}: {each.says}"
+        for each in report.outcomes
+        if each.state != "passed" and each.probe.name not in NOT_ASKED
+    }
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("switch") / "fault"
+
+
+@pytest.fixture(scope="module")
+def served(
+    release: str, tmp_path_factory: pytest.TempPathFactory, switch: Path
+) -> Iterator[tuple[Server, Path]]:
+    made = answering.models(runner.environment(release)).answers
+    engine = replace(runner.patched(release), model=made)
+    folder = tmp_path_factory.mktemp("faults")
+    plugin = vllm_faults.plugin(tmp_path_factory.mktemp("plugin"))
+    env = {"PYTHONPATH": f"{engine.overlay}:{plugin}", vllm_faults.SWITCH: str(switch)}
+    flags = (*ANSWERS, "--speculative-config", json.dumps(NGRAM))
+    with serving(engine, folder, *flags, env=env) as server:
+        yield server, made
+
+
+def test_each_fault_fails_its_probe_alone(
+    served: tuple[Server, Path], newest_alone: None, switch: Path
+) -> None:
+    server, model = served
+    told = {}
+    for seed, fault in enumerate(("", *FAULTS, "")):
+        switch.write_text(fault, encoding="utf-8")
+        report = smoke(server, seed, model, drafts=True)
+        told[fault or f"none, {seed}"] = wrong(report)
+        assert report.exit_code == (5 if fault else 0), told
+    clean = [found for name, found in told.items() if name not in FAULTS]
+    assert clean == [{}, {}]
+    for fault, probes in FAULTS.items():
+        assert set(told[fault]) == set(probes), fault
+        for name, says in probes.items():
+            assert told[fault][name].startswith("failed: "), told[fault]
+            assert says in told[fault][name]
+
+
+def test_an_engine_that_is_frozen_is_a_wedge(
+    served: tuple[Server, Path], newest_alone: None
+) -> None:
+    """The last on this server. /health says 200 all the while."""
+    server, model = served
+    pids = [pid for pid, name in processes(server).items() if "EngineCore" in name]
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert server.get("/health").status_code == 200
+        found = wrong(smoke(server, 90, model, drafts=True, standstill=4))
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert found.pop("progress").startswith("failed: a wedge: ")
+    assert set(found.values()) == {"not run: the server stands still, see progress"}
+
+
+def processes(server: Server) -> dict[int, str]:
+    """The server's children, by what they call themselves."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+            line = (path.parent / "cmdline").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if int(rest.split()[3]) == server.process.pid:
+            found[int(path.parent.name)] = f"{name} {line}"
+    return found
+
+
+def test_a_model_that_spins_is_found_where_it_thinks(
+    release: str, newest_alone: None, tmp_path: Path
+) -> None:
+    """With the runner's own guards off, so that nothing but the watch ends it."""
+    made = answering.models(runner.environment(release)).spins
+    engine = replace(runner.patched(release), model=made)
+    with serving(engine, tmp_path, *ANSWERS) as server:
+        found = wrong(smoke(server, 5, made, drafts=False))
+    found.pop("speculation")
+    assert set(found) == SPINS, found
+    assert {says.partition(": it spins")[0] for says in found.values()} <= {
+        "failed",
+        "failed: at 1,000 tokens",
+    }
