@@ -21,7 +21,7 @@ HOUSE = (
     {"cli"},
     {"render"},
     {"nightly"},
-    {"release"},
+    {"release", "bisect"},
     {"doctor", "smoke"},
     {"work"},
     {"carry", "build"},
@@ -103,10 +103,10 @@ def _walk(node: ast.AST, aliases: dict[str, str], *, at_import: bool) -> Iterato
                 if keyword.arg == "shell":
                     yield Use("keyword", "shell", line, at_import)
         case (
-            ast.List(elts=[ast.Constant(value="git" | b"git"), *_])
-            | ast.Tuple(elts=[ast.Constant(value="git" | b"git"), *_])
+            ast.List(elts=[ast.Constant(value="git" | b"git" | "ssh" | "rsync" as name), *_])
+            | ast.Tuple(elts=[ast.Constant(value="git" | b"git" | "ssh" | "rsync" as name), *_])
         ):
-            yield Use("command", "git", line, at_import)
+            yield Use("command", name if isinstance(name, str) else name.decode(), line, at_import)
     if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
         at_import = False
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -169,22 +169,33 @@ RULES = (
         "import sys as system\nsystem.stderr.write('x')",
     ),
     Rule(
-        "only gitstore starts programs, but for pip, a patch's checks, quilt and the editor",
+        "only gitstore starts programs, but for what each of these rooms is for",
         imports("subprocess", "multiprocessing.popen_fork", "pty"),
         (
             "gitstore/",
             "upstream/pipconf.py",
+            "upstream/resolver.py",
             "carry/checks.py",
             "carry/quilt.py",
+            "cluster/process.py",
+            "cluster/there/",
             "work/editor.py",
+            "nightly/step.py",
+            "bisect/trial.py",
         ),
         "def late():\n    from subprocess import run",
     ),
     Rule(
         "only gitstore runs git",
-        either(imports("git"), lambda use: use.kind == "command"),
+        either(imports("git"), lambda use: use.kind == "command" and use.what == "git"),
         ("gitstore/",),
         "run(['git', 'status'])",
+    ),
+    Rule(
+        "only cluster starts ssh and rsync",
+        lambda use: use.kind == "command" and use.what in ("ssh", "rsync"),
+        ("cluster/",),
+        "run(['ssh', 'node', 'true'])",
     ),
     Rule(
         "nothing goes through a shell",
@@ -207,7 +218,7 @@ RULES = (
     Rule(
         "only upstream and the forge's client go out",
         imports("requests", "urllib3", "urllib.request", "http.client", "ftplib"),
-        ("upstream/", "forge/client.py"),
+        ("upstream/", "forge/client.py", "smoke/client.py"),
         "from urllib import request",
     ),
     Rule("only forge talks to GitHub", imports("github"), ("forge/",), "import github.Repository"),

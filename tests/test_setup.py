@@ -97,7 +97,8 @@ def run(clone: Path, *command: str, **environment: str) -> tuple[int, list[str]]
     done = subprocess.run(
         [clone / "bin/sh", "-c", '"$@"', "sh", *command],
         cwd=clone,
-        env={"PATH": str(clone / "bin"), "HOME": os.environ["HOME"]} | environment,
+        env={"PATH": str(clone / "bin"), "HOME": os.environ["HOME"], "SBIN": "", "OS_RELEASE": ""}
+        | environment,
         capture_output=True,
         text=True,
     )
@@ -107,7 +108,10 @@ def run(clone: Path, *command: str, **environment: str) -> tuple[int, list[str]]
 
 OLD = "exit 1"  # what a Python older than 3.11 answers to the question
 GIT = "echo git version 2.39.5"
-WANTED = ("quilt", "patch", "npm", "groff", "zsh", "fish")
+WANTED = (
+    *("quilt", "patch", "npm", "groff", "zsh", "fish", "ssh", "sshd", "rsync", "ip"),
+    *("curl", "systemd-analyze"),
+)
 
 
 def test_no_git(clone: Path) -> None:
@@ -174,6 +178,18 @@ def test_missing_system_packages_are_named_one_sentence_each(clone: Path) -> Non
     assert [line.split(" (")[0] for line in said][-1] == "stg is missing"
 
 
+def test_a_browser_is_wanted_where_it_is_a_package(clone: Path) -> None:
+    for name in WANTED:
+        tool(clone, name, "exit 0")
+    for system, code in (("debian", 1), ("ubuntu", 0)):
+        (clone / "os-release").write_text(f"NAME=x\nID={system}\n", encoding="utf-8")
+        status, said = run(clone, "ci/install-test-packages.sh", OS_RELEASE=f"{clone}/os-release")
+        assert (status, [line.split(" (")[0] for line in said]) == (
+            code,
+            ["chromium is missing"][:code],
+        )
+
+
 def test_system_packages_are_installed_where_it_may(clone: Path) -> None:
     (clone / "bin/id").unlink()
     tool(clone, "id", "echo 0")
@@ -182,7 +198,7 @@ def test_system_packages_are_installed_where_it_may(clone: Path) -> None:
     tool(clone, "apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{clone}/asked')
     done = subprocess.run(
         [clone / "ci/install-test-packages.sh"],
-        env={"PATH": str(clone / "bin")},
+        env={"PATH": str(clone / "bin"), "SBIN": "", "OS_RELEASE": ""},
         capture_output=True,
         text=True,
         check=True,

@@ -35,7 +35,7 @@ from tests.bench.table import rows
 
 Result = TypeVar("Result")
 STEPS = ("history", "trees and verdicts", "causes of the conflicts")
-KEPT = ("patchq-log", "patchq-lines")
+KEPT = ("patchq-log", "patchq-lines", "patchq-answers")
 
 
 def main() -> int:
@@ -71,7 +71,8 @@ def judged(
         base, target = workspace.base_of(queue, upstream), upstream.release(new)
         store = upstream.store
         for name in KEPT if first else ():
-            shutil.rmtree(store.path / name, ignore_errors=True)
+            kept = store.path / name
+            kept.unlink(missing_ok=True) if kept.is_file() else shutil.rmtree(kept, True)
         with opened(queue, base, target, store, offline=True) as range_:
             if not isinstance(range_, Range):
                 raise SystemExit(f"no history: {range_}")

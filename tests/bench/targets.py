@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -9,8 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchq.exl3 import checkpoint
+from patchq.exl3.documents import write_documents
+from patchq.exl3.families import load
 from patchq.exl3.headers import render
+from patchq.exl3.layout import Layout, lay_out
+from patchq.exl3.manifest import FileEntry
 from patchq.exl3.model import MARKERS
+from patchq.exl3.plan import plan
+from patchq.exl3.summary import summarize
 
 Entry = tuple[str, str, tuple[int, ...], int]
 
@@ -91,6 +99,22 @@ def write(folder: Path, shape: Shape, *, full: bool, storage: bool = True) -> in
     manifest = quantization | {"codebook": "mcg", "tensor_storage": listed}
     (folder / "quantization_config.json").write_text(json.dumps(manifest, indent=4))
     return total
+
+
+def write_cut(folder: Path, source: Path, tp: int, layout: Layout) -> None:
+    """What `slice run` would make of the checkpoint in `source`, sparse: headers and JSON alone."""
+    folder.mkdir(parents=True)
+    planned = plan(checkpoint.read(source), tp, load())
+    jobs = [lay_out(planned, shard, layout) for shard in planned.checkpoint.shards]
+    files = []
+    for output in (output for job in jobs for output in job.outputs):
+        with (folder / output.file).open("wb") as stream:
+            stream.write(output.header)
+            stream.truncate(output.size)
+        digest = hashlib.sha256(output.header[8:]).hexdigest()
+        files.append(FileEntry(output.file, output.rank, output.size, digest))
+    outputs = {job.shard.file: job.outputs for job in jobs}
+    write_documents(folder, planned, summarize(planned), layout, files, outputs)
 
 
 def _storage(tensors: Iterable[Entry], bits: int) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """Pull requests made of what really changed between two vLLM releases, carried until they land.
 
-Both releases come from the package index. The history between them is made here, of 0.30.0's own
-files, on the forge double.
+The history between the releases is made in tests/support/real_upstream.py.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.forge.commits import Commit
 from tests.support.forge.fixtures import forge, forge_server  # noqa: F401
 from tests.support.forge.pull import Pull
-from tests.support.forge.repo import Repo
 from tests.support.forge.server import Forge
 from tests.support.history import git
+from tests.support.real_upstream import DRAFT, Releases, Upstream, before_review
 from tests.support.vllm import FIRST, Repository, first_series
 
 pytestmark = pytest.mark.network
 
 OLD, NEW = "0.29.0", "0.30.0"
-DRAFT = "  # for now"
 MODEL = re.compile(r"glm5_?next", re.IGNORECASE)
 NAMED_IN = (
     "vllm/model_executor/models/registry.py",
@@ -37,44 +34,13 @@ NAMED_IN = (
 """Where 0.30.0 names the model, beside its own files; more than that changed there."""
 
 
-class Releases:
-    """The trees of both, in the store that patchq made of the archives."""
-
-    def __init__(self, store: Path) -> None:
-        self.store = store
-        self.old, self.new = (
-            self._git("rev-parse", f"refs/patchq/releases/{release}^{{tree}}").strip()
-            for release in (OLD, NEW)
-        )
-
-    def _git(self, *args: str) -> str:
-        return git(self.store, *args).decode("utf-8", "surrogateescape")
-
-    def _diff(self, *args: str) -> list[str]:
-        trees = (self.old, self.new)
-        found = self._git(
-            "diff-tree", "-r", "--no-renames", "-z", *args[:-1], *trees, "--", args[-1]
-        )
-        return found.split("\0")[:-1]
-
-    def file(self, tree: str, path: str) -> str:
-        return self._git("cat-file", "blob", f"{tree}:{path}")
-
-    def model(self) -> dict[str, str]:
-        """The model's own files, and of the others the lines that name it."""
-        added = self._diff("--diff-filter=A", "--name-only", ".")
-        files = {path: self.file(self.new, path) for path in added if MODEL.search(path)}
-        for path in NAMED_IN:
-            files[path] = naming(self.file(self.old, path), self.file(self.new, path))
-        return files
-
-    def small_fix(self, under: str) -> str:
-        """The first file there in which some lines were exchanged for some others."""
-        for row in self._diff("--diff-filter=M", "--numstat", under):
-            more, less, path = row.split("\t")
-            if more.isdecimal() and 3 <= int(more) <= 8 and 1 <= int(less) <= 8:
-                return path
-        raise AssertionError(f"no small fix in {under}")
+def of_the_model(releases: Releases) -> dict[str, str]:
+    """The model's own files, and of the others the lines that name it."""
+    added = releases.changed("--diff-filter=A", "--name-only", ".")
+    files = {path: releases.file(releases.new, path) for path in added if MODEL.search(path)}
+    for path in NAMED_IN:
+        files[path] = naming(releases.file(releases.old, path), releases.file(releases.new, path))
+    return files
 
 
 def naming(old: str, new: str) -> str:
@@ -87,55 +53,6 @@ def naming(old: str, new: str) -> str:
         wanted = theirs != before[start:end] and any(map(MODEL.search, theirs))
         made += theirs if wanted else before[start:end]
     return "".join(made)
-
-
-def before_review(old: str, new: str) -> str:
-    """`new` with the last line that it adds said otherwise."""
-    known, lines = set(old.splitlines()), new.splitlines()
-    last = max(at for at, line in enumerate(lines) if line.strip() and line not in known)
-    lines[last] += DRAFT
-    return "\n".join(lines) + "\n"
-
-
-@dataclass(repr=False)
-class Upstream:
-    """vLLM from 0.29.0 to 0.30.0, in which four pull requests land."""
-
-    releases: Releases
-    repo: Repo
-
-    @classmethod
-    def at_the_old_one(cls, releases: Releases, forge: Forge) -> Upstream:  # noqa: F811
-        """Nothing is copied: the repository borrows the objects of the store."""
-        repo = forge.repo("vllm-project/vllm")
-        borrowed = repo.path / "objects/info/alternates"
-        borrowed.write_text(f"{releases.store / 'objects'}\n")
-        made = cls(releases, repo)
-        repo.bare.set("refs/heads/main", repo.bare.write(made._all_of(releases.old, OLD)))
-        repo.tag(f"v{OLD}")
-        return made
-
-    def _all_of(self, tree: str, message: str, *parents: str) -> Commit:
-        when = self.repo.clock.tick()
-        return Commit(parents, tree, f"{message}\n", "Mona Maintainer", when, {})
-
-    def opens(self, title: str, files: dict[str, str], *, number: int) -> Pull:
-        pull = self.repo.pull(title, number=number)
-        for path, text in files.items():
-            pull.write(path, text.encode("utf-8", "surrogateescape"))
-        return pull
-
-    def fix(self, under: str, number: int) -> Pull:
-        path = self.releases.small_fix(under)
-        text = self.releases.file(self.releases.new, path)
-        return self.opens(f"[Bugfix] {path}", {path: text}, number=number)
-
-    def released(self) -> None:
-        """One commit brings all the rest."""
-        bare = self.repo.bare
-        rest = self._all_of(self.releases.new, "All the rest", bare.sha("refs/heads/main"))
-        bare.set("refs/heads/main", bare.write(rest))
-        self.repo.tag(f"v{NEW}")
 
 
 @dataclass(repr=False)
@@ -191,7 +108,7 @@ def story(
     monkeypatch.setenv("GITHUB_TOKEN", forge.token)
     alone = first_series(tmp_path / "alone", cache)
     alone.sync(NEW)
-    releases = Releases(cache / "stores/index-vllm.git")
+    releases = Releases(cache / "stores/index-vllm.git", OLD, NEW)
     upstream = Upstream.at_the_old_one(releases, forge)
 
     queue = first_series(tmp_path / "queue", cache)
@@ -200,7 +117,7 @@ def story(
     file.write_text(file.read_text().replace("[[sources]]", f"{keys}\n[[sources]]"))
     queue.patchq("upstream", "add-git", forge.git(upstream.repo))
 
-    model = upstream.opens("[Model] GLM-5.3-Flash", releases.model(), number=53906)
+    model = upstream.opens("[Model] GLM-5.3-Flash", of_the_model(releases), number=53906)
     fixes = [upstream.fix("csrc", 54001), upstream.fix("vllm/v1", 54002)]
     path = releases.small_fix("vllm/model_executor/layers/quantization")
     final = releases.file(releases.new, path)

@@ -1,22 +1,19 @@
 """The shipped queue on real vLLM releases, from the package index.
 
-`vllm-0.29.0/` holds the two patches as they were first written.
+`vllm-0.29.0/` holds the patches as they were first written.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.support.history import git
-from tests.support.vllm import Repository, first_series
+from tests.support.vllm import first_series, shipped
 
 pytestmark = pytest.mark.network
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_one_step_and_four_give_the_same_tree(tmp_path: Path, cache: Path) -> None:
@@ -28,7 +25,7 @@ def test_one_step_and_four_give_the_same_tree(tmp_path: Path, cache: Path) -> No
         four = step_by_step.sync(release)
         assert four["base"]["to"] == release
         names = [patch["name"] for patch in four["patches"]]
-        assert len(names) == 12
+        assert len(names) == 17
         assert {patch["action"] for patch in four["patches"]} == {"keep"}
         checks = [check["name"] for check in four["proof"]["checks"] if check["ok"]]
         assert {f"check of {name}" for name in names} <= set(checks)
@@ -38,15 +35,6 @@ def test_one_step_and_four_give_the_same_tree(tmp_path: Path, cache: Path) -> No
     assert at_once.patchq("tree") == step_by_step.patchq("tree")
     for path in (at_once.root / "series").iterdir():
         assert path.read_bytes() == (step_by_step.root / "series" / path.name).read_bytes()
-
-
-def shipped(folder: Path, cache: Path) -> Repository:
-    """The queue of this repository as it stands, committed in a repository of its own."""
-    queue = Repository(folder, cache)
-    for name in ("series", "upstream"):
-        shutil.copytree(ROOT / name, queue.root / name)
-    queue.commit()
-    return queue
 
 
 def test_the_shipped_series_holds_on_its_base(tmp_path: Path, cache: Path) -> None:
