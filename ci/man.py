@@ -30,8 +30,10 @@ EXIT = (
 )
 ENVIRONMENT = (
     ("GITHUB_TOKEN, GH_TOKEN", "The token for GitHub. It is read from nowhere else."),
+    ("HF_ENDPOINT, HF_TOKEN", "The hub that models come from, and the token for it."),
     ("NO_COLOR", "No colours, whatever the terminal can do."),
     ("PATCHQ_CACHE", "Where stores and downloads are kept, instead of the user's cache folder."),
+    ("PATCHQ_HOME", "Where `patchq install` keeps what is not the runner's."),
     ("VISUAL, EDITOR", "The editor of `patchq edit`."),
 )
 FILES = (
