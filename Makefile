@@ -7,15 +7,16 @@ export PYTHON
 BIN = .venv/bin
 
 .DEFAULT_GOAL = help
-.PHONY: help sync test lint format coverage bench lock clean venv venv-test
+.PHONY: help sync test lint format coverage bench soak lock clean venv venv-test
 
 help:
 	@echo 'make sync      install patchq in .venv and carry series/ to the newest release'
 	@echo 'make test      everything that CI runs: format, lint, types, tests'
-	@echo 'make lint      format, lint and types alone'
+	@echo 'make lint      format, lint, types and workflows alone'
 	@echo 'make format    format and mend what ruff can mend'
 	@echo 'make coverage  the tests with their coverage'
 	@echo 'make bench     the benchmarks beside the peers'
+	@echo 'make soak      sixty rounds of the probes against a server (ARGS="--url URL")'
 	@echo 'make lock      write the locks anew (ARGS=--upgrade for newer versions)'
 	@echo 'make clean     remove .venv and all that was built'
 	@echo
@@ -37,6 +38,9 @@ lint: venv-test
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.' >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@said=$$($(BIN)/zizmor --offline --quiet --persona=auditor .github) || { echo "$$said"; exit 1; }
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 format: venv-test
 	@$(BIN)/ruff format .
@@ -49,6 +53,9 @@ coverage: venv-test
 bench: venv-test
 	@ci/install-test-packages.sh --bench
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+soak: venv-test
+	@$(BIN)/python -m tests.bench.soak $(ARGS)
 
 lock:
 	@ci/lock.sh $(ARGS)
