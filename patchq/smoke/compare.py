@@ -122,7 +122,10 @@ def compare(
         )
     together = a[0].run == b[0].run
     summed = _summed(keys, first), _summed(keys, second)
-    level = level_of((len(keys) + len(summed[0])) * among)
+    # Half of what may be wrong for the totals, which see most; half for the cells.
+    parts = 2 if summed[0] else 1
+    level = level_of(parts * len(keys) * among)
+    of_totals = level_of(parts * len(summed[0]) * among)
     findings, missing = [], []
     for key in keys:
         found = _effect(first[key], second[key], together, level)
@@ -140,7 +143,7 @@ def compare(
     ]
     totals, margin = [], min(margins[cell.kind] for cell, _ in keys)
     for metric, rounds in summed[0].items():
-        found = _effect(rounds, summed[1][metric], together, level)
+        found = _effect(rounds, summed[1][metric], together, of_totals)
         if found is not None:
             totals.append(Total(metric, found, margin, *judge(found, margin)))
     return Comparison(

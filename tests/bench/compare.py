@@ -33,6 +33,9 @@ from patchq.smoke.load import METRICS, Cell, Metric, Taken, value
 from patchq.smoke.stats import Verdict
 
 TRACE = Path(__file__).parent / "recorded.json"
+"""On 2 cores that did little else."""
+BUSY = Path(__file__).parent / "recorded-busy.json"
+"""On 2 cores that did ten other things."""
 STRETCH = 4
 _VISITS = 4
 """Of a cell, in a round."""
@@ -126,9 +129,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--trace", type=Path, default=TRACE)
-    parser.add_argument("--noise", type=float, nargs="+", default=[1.0, 0.2, 0.1, 0.05])
+    parser.add_argument("--noise", type=float, nargs="+", default=[1.0, 0.5, 0.2, 0.1])
     parser.add_argument("--drift", type=float, default=0.0)
-    parser.add_argument("--rounds", type=int, nargs="+", default=[8, 16, 32])
+    parser.add_argument("--rounds", type=int, nargs="+", default=[16, 24, 32])
     options = parser.parse_args()
     words: tuple[Verdict, ...] = ("worse", "better", "same", "inconclusive")
     _, turns = turns_of(options.trace)
