@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ HOUSE = (
     {"judge"},
     {"upstream", "cluster"},
     {"queue", "gitstore", "forge", "exl3"},
-    {"caches", "config", "paths", "progress"},
+    {"caches", "child", "config", "paths", "progress"},
     {"errors"},
 )
 
@@ -67,6 +68,11 @@ class Use:
     line: int
     at_import: bool
     """It happens when the module is imported, not later inside a function."""
+
+
+@cache
+def used(path: Path) -> tuple[Use, ...]:
+    return tuple(uses(path.read_text(encoding="utf-8")))
 
 
 def uses(source: str) -> Iterator[Use]:
@@ -180,6 +186,7 @@ RULES = (
             "cluster/process.py",
             "cluster/there/",
             "work/editor.py",
+            "child.py",
             "nightly/step.py",
             "bisect/trial.py",
         ),
@@ -245,7 +252,7 @@ def test_rule(rule: Rule) -> None:
         if not module.startswith(rule.may):
             broken += [
                 f"patchq/{module}:{use.line}: {use.kind} {use.what}"
-                for use in uses(path.read_text(encoding="utf-8"))
+                for use in used(path)
                 if rule.finds(use)
             ]
     assert not broken, f"{rule.says}:\n" + "\n".join(broken)

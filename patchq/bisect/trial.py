@@ -8,15 +8,13 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from patchq import child
 from patchq.bisect.session import Asked
 from patchq.errors import PatchqError
 from patchq.paths import show
@@ -29,7 +27,6 @@ PATCHQ = (sys.executable, "-P", "-m", "patchq.cli.main")
 """This very patchq; the project's folder may hold another one, which is not looked for (-P)."""
 _OURS = re.compile(r"(--[a-z-]+=)?\$(?:\{(PATCHQ_[A-Z_]+)\}|(PATCHQ_[A-Z_]+))")
 _ABORT = 128
-_PDEATHSIG = 1
 
 
 def words(command: str) -> list[str]:
@@ -96,45 +93,15 @@ def bounded(
                 stdout=told if out is None else printed,
                 stderr=told if out is not None else subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_with_us(),  # noqa: PLW1509
+                preexec_fn=child.follows_us(),  # noqa: PLW1509
             )
         except OSError as error:
             raise PatchqError(
                 f"{show(argv[0])} cannot be run: {error.strerror or error}", "correct --run"
             ) from error
+        late = True
         try:
-            return process.wait(limit)
-        except subprocess.TimeoutExpired:
-            return None
+            late = not child.ended(process, limit)
         finally:
-            _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
-        until = time.monotonic() + GRACE
-        while time.monotonic() < until and process.poll() is None:
-            time.sleep(0.05)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _with_us() -> Callable[[], None]:
-    """What a child does first: it is interrupted when we are killed (Linux: prctl(2))."""
-    parent, prctl = os.getpid(), None
-    if sys.platform == "linux":
-        import ctypes
-
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def ready() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if prctl is not None:
-            prctl(_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(_ABORT + signal.SIGINT)
-
-    return ready
+            child.end(process, GRACE)
+        return None if late else process.returncode

@@ -1,9 +1,7 @@
-"""One command of a night: a process group of its own, bounded in time, its two streams kept.
+"""One command of a night: bounded in time, its two streams kept.
 
-A command that has to end is told so by SIGINT, as by Ctrl-C: patchq's own commands then leave
-nothing half done. After a grace its whole group is killed. Should the night itself be killed, the
-kernel tells the command (Linux: prctl(2), PR_SET_PDEATHSIG); and whatever is left of it holds the
-file `busy` locked, on which the next night waits.
+How it is ended stands in patchq/child.py. Should the night itself be killed, whatever is left of
+the command holds the file `busy` locked, on which the next night waits.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import fcntl
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -22,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from patchq import child
 from patchq.errors import PatchqError
 
 GRACE = 45.0
@@ -30,7 +28,6 @@ MOST = 20 << 20
 """Bytes of a log that are kept: its beginning, where the first cause is, and some of its end."""
 TAIL = 2 << 20
 _POLL = 0.05
-_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -68,9 +65,9 @@ def run(
         reader = threading.Thread(target=_drain, args=(process.stderr, kept, tell), daemon=True)
         reader.start()
         try:
-            late = not _ended(process, limit)
+            late = not child.ended(process, limit)
         finally:
-            _end(process, grace)
+            child.end(process, grace)
             reader.join(timeout=5)
             if process.stderr is not None and not reader.is_alive():
                 process.stderr.close()
@@ -84,7 +81,6 @@ def _start(
     held: BinaryIO,
     env: Mapping[str, str] | None,
 ) -> subprocess.Popen[bytes]:
-    ready = _prepared()
     try:
         # preexec_fn: no thread of ours runs here, the one that reads begins afterwards.
         process = subprocess.Popen(
@@ -95,7 +91,7 @@ def _start(
             stdout=result,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=ready,  # noqa: PLW1509
+            preexec_fn=child.follows_us(),  # noqa: PLW1509
             pass_fds=(held.fileno(),),
         )
     except OSError as error:
@@ -107,48 +103,6 @@ def _start(
     held.write(str(process.pid).encode())
     held.flush()
     return process
-
-
-def _prepared() -> Callable[[], None]:
-    """What a child does before it becomes the command."""
-    parent, prctl = os.getpid(), None
-    if sys.platform == "linux":
-        import ctypes
-
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def ready() -> None:
-        # Ignored where the night runs in a shell's background, and inherited from there.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if prctl is not None:
-            prctl(_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(128 + signal.SIGINT)
-
-    return ready
-
-
-def _ended(process: subprocess.Popen[bytes], limit: float) -> bool:
-    """Wait until it has ended, at most `limit` seconds. It is not reaped: its number stays its."""
-    until = time.monotonic() + limit
-    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() >= until:
-            return False
-        time.sleep(_POLL)
-    return True
-
-
-def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """See it to its end, and leave nothing of its group; a second interruption waits no longer."""
-    try:
-        if not _ended(process, 0):
-            os.killpg(process.pid, signal.SIGINT)
-            _ended(process, grace)
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _wait(held: BinaryIO, grace: float) -> None:
