@@ -32,7 +32,7 @@ sync: venv
 
 test: lint
 	@$(BIN)/python ci/github-descriptions.py
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@ci/tests.sh $(ARGS)
 
 lint: venv-test
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.' >&2; exit 1; }
