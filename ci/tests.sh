@@ -3,7 +3,7 @@
 # servers, press Ctrl-C and wait for one another on a machine whose two cores are never idle, and one
 # that fails only then has met its clock, not a fault. It is named at the end, to be mended.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 bin=.venv/bin
 failed=.pytest_cache/v/cache/lastfailed

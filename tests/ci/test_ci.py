@@ -51,7 +51,7 @@ def test_what_make_is_told(project: Path, machine: Machine, tmp_path: Path) -> N
     lint = jobs["lint"].step("Format, lint, types, workflows").said
     for tool in ("ruff format --check", "ruff check", "mypy", "zizmor", "check-jsonschema"):
         assert f"/{tool}" in lint
-    assert "-m pytest -n 2 --dist loadgroup -m 'not runner'\n" in jobs["test.1"].step("Tests").said
+    assert "ci/tests.sh -m 'not runner'\n" in jobs["test.1"].step("Tests").said
 
 
 @pytest.mark.parametrize(
