@@ -18,10 +18,11 @@ from patchq.errors import PatchqError
 from patchq.gitstore import log
 from patchq.judge import change as changes_of
 from patchq.judge import commits as words
-from patchq.judge import history, pulls
+from patchq.judge import history, pulls, twin
 from patchq.judge import past as past_rules
 from patchq.judge.change import Change
 from patchq.judge.model import Cause, Known, Landing, Past, Signal
+from patchq.queue.diff import NotCanonical, parse
 from patchq.queue.patch import Patch
 from patchq.queue.series import RETIRED
 from patchq.upstream.pulls import Pull
@@ -107,11 +108,12 @@ class Gatherer:
         self, range_: Range, patches: Sequence[Patch], origins: Mapping[str, Origin]
     ) -> dict[str, Past]:
         changes = {patch.name: self._change(patch, origins[patch.name]) for patch in patches}
+        changes = _with_notes(range_, patches, changes)
         units = _units(changes)
         replacing = {name: self._replacing(origins[name]) for name in changes}
         gone = [(patch, changes_of.change(files_of(patch))) for patch in self.retired]
         every = [*changes.values(), *(change for _, change in gone)]
-        told = history.relevant(
+        told = words.relevant(
             range_.commits,
             {path for each in every for path in each.paths},
             {number for each in changes.values() for number in each.numbers}
@@ -130,7 +132,7 @@ class Gatherer:
                 unit = changes_of.together([changes[each] for each in units[name]])
                 whole = history.look(unit, commits)
                 past = replace(past, unit=whole.share if whole else 0.0)
-            if replacing[name] and (not past.landings or past.reverted):
+            if replacing[name] and (not past.landings or past.reverted or past.twin):
                 other = replace(change, numbers=replacing[name], ids=())
                 by = history.look(other, commits, by_lines=False)
                 if by is not None and by.reverted is None:
@@ -178,6 +180,33 @@ def _units(changes: Mapping[str, Change]) -> dict[str, list[str]]:
     }
 
 
+def _with_notes(
+    range_: Range, patches: Sequence[Patch], changes: Mapping[str, Change]
+) -> dict[str, Change]:
+    """With their notes, and as marks those that upstream adds in this range, and at one path only:
+    a template has copies.
+    """
+    notes = {patch.name: twin.notes(files_of(patch)) for patch in patches}
+    wanted = {oid for each in notes.values() for oid in each.values()}
+    added: dict[str, set[bytes]] = {}
+    for commit in range_.commits:
+        for its in commit.changes:
+            if its.status == "A" and its.new_oid in wanted:
+                added.setdefault(its.new_oid, set()).add(its.path)
+    once = {oid for oid, paths in added.items() if len(paths) == 1}
+    if once:
+        args = ["ls-tree", "-r", "-z", "--format=%(objectname)", range_.old]
+        once -= set(range_.store.git(args).out.decode().split("\0"))
+    return {
+        name: replace(
+            its,
+            notes=notes[name],
+            marks={path: oid for path, oid in notes[name].items() if oid in once},
+        )
+        for name, its in changes.items()
+    }
+
+
 def _compared(
     range_: Range, patches: Mapping[str, Patch], pasts: Mapping[str, Past]
 ) -> dict[str, Past]:
@@ -185,7 +214,7 @@ def _compared(
     wanted = [
         (name, landing.commit)
         for name, past in pasts.items()
-        if past.reverted is None and (past.named or past.share >= past_rules.SOME)
+        if past.reverted is None and (past.named or past.twin or past.share >= past_rules.SOME)
         for landing in past.landings
     ]
     theirs = range_.versions({commit for _, commit in wanted})
@@ -212,9 +241,21 @@ def _compared(
                 files_of(patches[name]),
                 [theirs[each.commit] for each in past.landings if each.commit in theirs],
             ),
+            loose=_loose(patches[name], past, theirs),
         )
         for name, past in pasts.items()
     }
+
+
+def _loose(patch: Patch, past: Past, theirs: Mapping[str, bytes]) -> dict[bytes, int]:
+    """The lines of a patch for which the landing that its note tells of has no place."""
+    text = theirs.get(past.landings[-1].commit, b"") if past.twin else b""
+    files = files_of(patch)
+    try:
+        its = parse(rangediff.limited(text, {f.path for f in files}), patch.file) if text else ()
+    except NotCanonical:
+        return {}
+    return twin.left_over(files, its)
 
 
 def difference(patch: Patch, theirs: bytes) -> str:

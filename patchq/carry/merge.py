@@ -174,8 +174,10 @@ def _texts(
             seen = replace(seen, merge="empty", reverse=_reverse(ours.data, hunks))
             return Outcome(result, seen, None)
         return _once(track, theirs, ours, Outcome(result, seen), [])
-    own = text.counted(text.clear(gaps, atoms))
-    seen = replace(seen, clear=sum(own.values()) - track.gain.shared(own))
+    apart = text.clear(gaps, atoms)
+    own = text.counted(apart)
+    gone = sum(atom.end - atom.start for atom in apart if not atom.new)
+    seen = replace(seen, clear=sum(own.values()) - track.gain.shared(own) + gone)
     return _torn(store, track, base, ours, theirs, hunks, seen, merged)
 
 

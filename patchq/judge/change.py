@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from patchq.gitstore.log import Lines
@@ -24,7 +24,9 @@ class Change:
 
     `added` and `removed` hold the telling lines (without ends; moves cancel), all where hardly
     one tells. `numbers` are the pull requests that it came from, `ids` upstream's commits that it
-    says it is; `hints` are numbers that may be of another repository.
+    says it is; `hints` are numbers that may be of another repository. `notes`: its
+    new files that say in sentences what it is for (see `twin`), with the ids of their contents;
+    `marks`: those by which a commit can be known for its landing.
     """
 
     added: Mapping[bytes, int]
@@ -34,6 +36,8 @@ class Change:
     ids: tuple[str, ...] = ()
     title: str = ""
     hints: frozenset[int] = frozenset()
+    notes: Mapping[bytes, str] = field(default_factory=dict)
+    marks: Mapping[bytes, str] = field(default_factory=dict)
 
     @cached_property
     def size(self) -> int:

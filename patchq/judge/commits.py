@@ -7,7 +7,7 @@ The words are strangers' habits: `(#N)` ends the subject of a squash merge, bots
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,6 +133,30 @@ def mainline(told: list[Told]) -> list[Told]:
         for each in told
         if each.id not in inside and (not each.is_merge or each.own is not None)
     ]
+
+
+def relevant(
+    commits: Sequence[Commit], paths: Collection[bytes], numbers: Collection[int]
+) -> list[Told]:
+    """The commits whose lines are worth reading, oldest first.
+
+    Those that touch one of `paths`, or a file of the same name elsewhere, or name a number.
+    """
+    names = {path.rpartition(b"/")[2] for path in paths} - COMMON_NAMES
+    known = frozenset(paths)
+    return [
+        each
+        for each in mainline([Told(commit) for commit in commits])
+        if any(c.path in known or c.path.rpartition(b"/")[2] in names for c in each.commit.changes)
+        or not {each.own, *each.others}.isdisjoint(numbers)
+        or each.is_revert
+    ]
+
+
+COMMON_NAMES = frozenset(
+    {b"__init__.py", b"README.md", b"CMakeLists.txt", b"utils.py", b"setup.py"}
+)
+"""Of which a repository has many: the same name means nothing."""
 
 
 def _ancestors(starts: tuple[str, ...], by_id: Mapping[str, Told]) -> set[str]:

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from patchq.gitstore.log import Commit, Lines
+from patchq.gitstore.log import Lines
 from patchq.judge.change import FEW, Change
-from patchq.judge.commits import Told, mainline
+from patchq.judge.commits import Told
 from patchq.judge.model import Landing, Past
+from patchq.judge.twin import added_as, restated, shares_a_path, withdrawn
 
 HALF = 0.5
 """Share of a patch's lines from which a commit may be its landing."""
@@ -25,30 +26,6 @@ BACK = 0.85
 ONLY = 0.9
 """Share of what such a commit changes that must be that."""
 NOTHING = Lines({}, {})
-
-
-def relevant(
-    commits: Sequence[Commit], paths: Collection[bytes], numbers: Collection[int]
-) -> list[Told]:
-    """The commits whose lines are worth reading, oldest first.
-
-    Those that touch one of `paths`, or a file of the same name elsewhere, or name a number.
-    """
-    names = {path.rpartition(b"/")[2] for path in paths} - COMMON_NAMES
-    known = frozenset(paths)
-    return [
-        each
-        for each in mainline([Told(commit) for commit in commits])
-        if any(c.path in known or c.path.rpartition(b"/")[2] in names for c in each.commit.changes)
-        or not {each.own, *each.others}.isdisjoint(numbers)
-        or each.is_revert
-    ]
-
-
-COMMON_NAMES = frozenset(
-    {b"__init__.py", b"README.md", b"CMakeLists.txt", b"utils.py", b"setup.py"}
-)
-"""Of which a repository has many: the same name means nothing."""
 
 
 @dataclass
@@ -62,6 +39,7 @@ class _Story:
     named: str = ""
     reverted: Told | None = None
     taken_out: bool = False
+    twin: bytes = b""
 
     @property
     def standing(self) -> int:
@@ -90,6 +68,14 @@ class Commits:
         return found
 
     @cached_property
+    def _by_path(self) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {}
+        for place, each in enumerate(self.told):
+            for changed in each.commit.changes:
+                found.setdefault(changed.path, []).append(place)
+        return found
+
+    @cached_property
     def _by_number(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for place, each in enumerate(self.told):
@@ -112,6 +98,8 @@ class Commits:
         for side in (patch.added, patch.removed):
             for line in side.keys() & self._by_line.keys():
                 places.update(self._by_line[line])
+        for note in patch.marks:
+            places.update(self._by_path.get(note, ()))
         for number in patch.numbers:
             places.update(self._by_number.get(number, ()))
         if patch.ids:
@@ -147,7 +135,7 @@ def _walk(
             if _takes_back(each, story, patch, numbers, back, hits, seen):
                 story.reverted = each
                 continue
-            _follow(story, seen)
+            _follow(story, each, seen)
         named = _names(each, patch, numbers, story, hits)
         alike = (
             by_lines
@@ -155,14 +143,16 @@ def _walk(
             and hits > back
             and (story.reverted is None or hits >= BACK * story.hits)
         )
+        twin = added_as(each, patch.marks, patch.paths) if by_lines else b""
         if stands:
             # The one that names it is the landing, else the one with most of its lines.
-            better = bool(named) if not story.named else False
-            better = better or (alike and not story.named and hits > story.hits)
+            more = hits > story.hits or (bool(twin) and hits == story.hits)
+            better = not story.named and (bool(named) or ((alike or bool(twin)) and more))
         else:
-            better = bool(named) or alike
+            better = bool(named) or alike or bool(twin)
         if better:
             _land(story, each, patch, seen, hits, named)
+            story.twin = twin
             story.reverted = None
     return story
 
@@ -173,8 +163,10 @@ def _land(story: _Story, each: Told, patch: Change, seen: Lines, hits: int, name
     story.removed = _both(patch.removed, seen.removed)
 
 
-def _follow(story: _Story, seen: Lines) -> None:
-    """What later commits leave of the landing's lines."""
+def _follow(story: _Story, each: Told, seen: Lines) -> None:
+    """What later commits leave of the landing's lines, and of what is known of it."""
+    if story.landing and story.twin and withdrawn(each, story.landing, story.twin) is None:
+        story.twin = b""
     before = story.standing
     for mine, gone in ((story.added, seen.removed), (story.removed, seen.added)):
         for line in mine.keys() & gone.keys():
@@ -231,9 +223,12 @@ def _takes_back(
     if _is_any(landing.id, each.reverted_ids):
         return True
     known = {*numbers, *({landing.own} if landing.own else ())}
+    if story.twin and withdrawn(each, landing, story.twin):
+        return True
     if each.reverted & known:
         # The words alone could mean another part of a pull request.
-        return back > hits or not story.hits
+        rewritten = bool(story.twin) and shares_a_path(each, landing)
+        return back > hits or not story.hits or rewritten
     if each.reverted_title and each.reverted_title == landing.title:
         return True
     if back <= hits or back < min(FEW, story.hits) or not story.hits:
@@ -269,6 +264,8 @@ def _past(stories: Sequence[_Story], patch: Change, commits: Commits) -> Past | 
         rewritten=not any(story.taken_out for story in good),
         reverted=_landing(reverts[-1], 0.0) if reverts and not good else None,
         paths=frozenset(touched & patch.paths),
+        restated=restated(patch.notes, [s.landing for s in good if s.landing]),
+        twin=good[0].twin if len(good) == 1 else b"",
     )
 
 

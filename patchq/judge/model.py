@@ -82,7 +82,9 @@ class Past:
     nothing else); `unit`: the share of all patches of the
     same pull request together. `superseded`: the landing of another pull request that replaced
     its own. `paths`: of its own that the landings touched; `held`: of each of its paths the share
-    of lines that the landings change as well.
+    of lines that the landings change as well; `restated`: its notes (new files, see `twin`) that
+    they add too, in other words perhaps. `twin`: the note that the landing adds byte for byte, by
+    which it is known, and `loose`: of each path that it changes too, the lines it has no place for.
     """
 
     landings: tuple[Landing, ...] = ()
@@ -97,6 +99,9 @@ class Past:
     superseded: Landing | None = None
     paths: frozenset[bytes] = frozenset()
     held: Mapping[bytes, float] = field(default_factory=dict)
+    restated: frozenset[bytes] = frozenset()
+    twin: bytes = b""
+    loose: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +148,9 @@ class FileSeen:
     added block upstream added verbatim at another place. `lines` counts the added lines that are
     not blank, `found` those that upstream added too. `reverse`: the patch's result stands there
     and what it starts from does not. `added`: the patch adds the file. `wins_empty`: with upstream
-    winning every conflict nothing of the patch is left. `clear`: in a conflict, the added lines
-    that upstream did not add, in changes that stand clear of upstream's. `doubles`: names that
+    winning every conflict nothing of the patch is left. `clear`: in a conflict, of the changes
+    that stand clear of upstream's, the added lines that upstream did not add, or the lines that a
+    change only removes. `doubles`: names that
     would be defined twice.
     """
 

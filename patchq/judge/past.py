@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from patchq.judge import said
 from patchq.judge.change import FEW
 from patchq.judge.history import HALF
 from patchq.judge.model import (
@@ -22,13 +23,14 @@ from patchq.judge.model import (
     Signal,
     VerdictWord,
 )
+from patchq.judge.twin import TEXT, brought
 
 MOST = 0.85
 """Share of a patch's lines from which one commit is its landing, whatever the trees lack."""
 SOME = 0.25
 """Share of a file's lines from which the landing is about that part of the patch."""
 SPARE = 0.01
-"""Share of a patch's lines (or one line) that may be left over in files that the landing has."""
+"""Share of a patch's lines that may be left over in files that the landing has."""
 ALL = 1_000_000
 """Lines: a change of its own."""
 
@@ -54,20 +56,22 @@ def _landed(past: Past, files: list[FileSeen], plain: Judgement) -> Judgement:
     torn = [file for file in files if file.merge == "conflict"]
     gone = not any(_at_its_place(file) for file in files)
     if gone and not past.named and not past.rewritten and _is_exact(past):
-        return _with(plain, "uncertain", "ask", _taken_out(past))
+        return _with(plain, "uncertain", "ask", said.taken_out(past))
     if plain.verdict == "landed" or all(file.merge == "empty" for file in files):
         if plain.verdict == "landed" or past.named or past.share >= HALF:
-            return _with(plain, "landed", "drop", _as_it_is(past))
+            return _with(plain, "landed", "drop", said.as_it_is(past))
     elif _is_landing(past, files, torn):
         if not _is_exact(past):
-            return _with(plain, "landed-with-changes", "drop", _with_changes(past))
-        made = _with(plain, "landed", "drop", _very_patch(past))
-        return _with(made, "landed", "drop", _as_it_is(past))
+            return _with(plain, "landed-with-changes", "drop", said.with_changes(past))
+        made = _with(plain, "landed", "drop", said.very_patch(past))
+        return _with(made, "landed", "drop", said.as_it_is(past))
     elif plain.action == "drop":
-        return _with(plain, plain.verdict, "drop", _with_changes(past))
+        return _with(plain, plain.verdict, "drop", said.with_changes(past))
+    elif past.twin and past.whole and torn:
+        return _by_its_note(past, files, plain)
     elif past.named or (past.share >= HALF and any(_at_its_place(file) for file in files)):
         return _in_part(past, torn, plain)
-    return _with(plain, plain.verdict, plain.action, _holds(past))
+    return _with(plain, plain.verdict, plain.action, said.holds(past))
 
 
 def _is_landing(past: Past, files: list[FileSeen], torn: list[FileSeen]) -> bool:
@@ -83,11 +87,24 @@ def _is_landing(past: Past, files: list[FileSeen], torn: list[FileSeen]) -> bool
         return False
     wins = bool(torn) and all(file.wins_empty or _went_later(file, past) for file in torn)
     lines = sum(file.lines for file in files)
-    if sum(_left(file, past) for file in files) > max(1, SPARE * lines):
+    if sum(_left(file, past) for file in files) > SPARE * lines:
         return False
     if past.lines < FEW:
         return past.share >= 1 and wins and past.stands >= HALF
-    return past.share >= MOST or (past.share >= HALF and wins)
+    settled = all(file.merge == "empty" or file.path in past.restated for file in files)
+    return past.share >= MOST or (past.share >= HALF and (wins or settled))
+
+
+def _by_its_note(past: Past, files: list[FileSeen], plain: Judgement) -> Judgement:
+    """A note tells which commit the landing is, the places that it changes how much it brought."""
+    there = brought(past, files)
+    if all(file.path in there for file in files):
+        return _with(plain, "landed-with-changes", "drop", said.with_changes(past))
+    torn = tuple(file.path for file in files if file.merge == "conflict")
+    if there.issuperset(torn):
+        made = _with(plain, "partly-landed", "shrink", said.rest(past))
+        return replace(made, yields=torn)
+    return _with(plain, "uncertain", "ask", said.has_note(past))
 
 
 def _is_exact(past: Past) -> bool:
@@ -109,7 +126,7 @@ def _left(file: FileSeen, past: Past) -> int:
     """
     held = past.held.get(file.path, 0.0)
     missing = _missing(file, past)
-    if file.merge == "empty" or _went_later(file, past):
+    if file.merge == "empty" or file.path in past.restated or _went_later(file, past):
         return 0
     if held < SOME:
         return ALL
@@ -143,7 +160,7 @@ def _unseen(file: FileSeen, past: Past) -> int:
 
 
 def _is_torn_text(file: FileSeen) -> bool:
-    return file.kind in ("content", "both added the file")
+    return file.kind in TEXT
 
 
 def _in_part(past: Past, torn: list[FileSeen], plain: Judgement) -> Judgement:
@@ -161,28 +178,22 @@ def _in_part(past: Past, torn: list[FileSeen], plain: Judgement) -> Judgement:
         and ((past.whole and file.wins_empty) or _unseen(file, past) <= max(1, SPARE * file.lines))
     ]
     if len(yields) == len(torn):
-        made = _with(plain, "partly-landed", "shrink", _rest(past))
+        made = _with(plain, "partly-landed", "shrink", said.rest(past))
         return replace(made, yields=tuple(yields))
     unsure = past.share >= HALF and not past.named
     word: VerdictWord = "uncertain" if unsure and plain.action == "ask" else plain.verdict
-    return _with(plain, word, plain.action, _holds(past))
+    return _with(plain, word, plain.action, said.holds(past))
 
 
 def _reverted(past: Past, by: Landing, files: list[FileSeen], plain: Judgement) -> Judgement:
     landing = past.landings[-1]
-    said = Signal(
-        "reverted",
-        "needed",
-        f"{named(landing)} brought it, {named(by)} took it back in {by.release or 'this range'}:"
-        f" {by.title}",
-        by.commit,
-    )
+    told = said.reverted(landing, by)
     if plain.verdict == "landed" and all(_verbatim(file) for file in files):
         # Whatever the words say: upstream's text is the patched one, line by line.
-        return _with(plain, "landed", "drop", said)
+        return _with(plain, "landed", "drop", told)
     if plain.action == "drop" or plain.verdict == "uncertain":
-        return _with(plain, "uncertain", "ask", said)
-    return _with(plain, "reverted", plain.action, said)
+        return _with(plain, "uncertain", "ask", told)
+    return _with(plain, "reverted", plain.action, told)
 
 
 def _verbatim(file: FileSeen) -> bool:
@@ -193,17 +204,11 @@ def _verbatim(file: FileSeen) -> bool:
 
 
 def _superseded(by: Landing, files: list[FileSeen], plain: Judgement) -> Judgement:
-    said = Signal(
-        "superseded",
-        "changed",
-        f"its pull request was replaced by {by.pr}, which landed in {_release(by)} as"
-        f" {by.commit[:10]}: {by.title}",
-        by.commit,
-    )
+    told = said.superseded(by)
     torn = any(file.merge == "conflict" for file in files)
     if by.share >= HALF or (torn and by.share >= SOME):
-        return _with(plain, "superseded", "drop", said)
-    return replace(_with(plain, "superseded", "ask", said), conflicts=plain.conflicts)
+        return _with(plain, "superseded", "drop", told)
+    return replace(_with(plain, "superseded", "ask", told), conflicts=plain.conflicts)
 
 
 def _with(plain: Judgement, verdict: VerdictWord, action: Action, said: Signal) -> Judgement:
@@ -214,73 +219,4 @@ def _with(plain: Judgement, verdict: VerdictWord, action: Action, said: Signal) 
         action=action,
         evidence=(said, *plain.evidence),
         conflicts=conflicts,
-    )
-
-
-def named(landing: Landing) -> str:
-    """A commit as people name it: its short id, and its pull request."""
-    return f"{landing.commit[:10]} ({landing.pr})" if landing.pr else landing.commit[:10]
-
-
-def _release(landing: Landing) -> str:
-    return landing.release or "upstream"
-
-
-def _places(past: Past) -> str:
-    return " and ".join(f"in {_release(each)} as {named(each)}" for each in past.landings)
-
-
-def _as_it_is(past: Past) -> Signal:
-    how = f", known by {past.named}" if past.named else ""
-    return Signal("history", "landed", f"landed {_places(past)}{how}", past.landings[-1].commit)
-
-
-def _with_changes(past: Past) -> Signal:
-    last = past.landings[-1]
-    hunks = sum(each.differs or 0 for each in past.landings)
-    if hunks:
-        many = "hunk" if hunks == 1 else "hunks"
-        more = f"upstream's version differs from ours in {hunks} {many}, shown below"
-    else:
-        more = f"{past.share:.0%} of its lines stand there"
-    return Signal(
-        "history",
-        "changed",
-        f"landed with changes {_places(past)}: {more}; taking upstream's",
-        last.commit,
-    )
-
-
-def _rest(past: Past) -> Signal:
-    return Signal(
-        "history",
-        "partly",
-        f"a part of it landed {_places(past)}; the rest is kept",
-        past.landings[-1].commit,
-    )
-
-
-def _very_patch(past: Past) -> Signal:
-    last = past.landings[-1]
-    said = f"{named(last)} is this very patch, hunk by hunk, and nothing took it back"
-    return Signal("commit", "landed", said, last.commit)
-
-
-def _taken_out(past: Past) -> Signal:
-    last = past.landings[-1]
-    return Signal(
-        "history",
-        "unclear",
-        f"{named(last)} in {_release(last)} is this very patch, but its lines were taken out again",
-        last.commit,
-    )
-
-
-def _holds(past: Past) -> Signal:
-    last = past.landings[-1]
-    return Signal(
-        "history",
-        "partly",
-        f"{named(last)} in {_release(last)} holds {past.share:.0%} of its lines: {last.title}",
-        last.commit,
     )

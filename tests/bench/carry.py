@@ -6,18 +6,20 @@ with git's; source archives that are missing are fetched from the package index.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # In place of this folder, in which `bisect` is not the library's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.bench import table
 from tests.bench.measure import hermetic, machine, median

@@ -9,18 +9,20 @@ nothing kept of the range; the second has what the first left in the store.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # In place of this folder, in which `bisect` is not the library's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import argparse
 import os
 import shutil
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
-
-if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from patchq import config
 from patchq.carry import workspace

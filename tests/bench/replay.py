@@ -9,16 +9,18 @@ landed later, reverted, bundled, landed under another number) and carried onto N
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
-from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    # In place of this folder, in which `bisect` is not the library's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import argparse
+import json
+import tempfile
+from collections import Counter
+from dataclasses import asdict
 
 from tests.bench.measure import hermetic
 from tests.bench.replay_build import Builder, Item, Replay

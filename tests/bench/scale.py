@@ -6,14 +6,16 @@ series of random files on the whole tree and on 500 files of it (with every file
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    # In place of this folder, in which `bisect` is not the library's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+import shutil
+from typing import Any
 
 from tests.bench import table
 from tests.bench.carry import Options, options, say, workplace

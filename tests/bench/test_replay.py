@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,13 @@ def test_the_truth(replay: Replay) -> None:
         "p5": "reverted",
         "p6": "other number",
     }
+
+
+@pytest.mark.parametrize("name", ["carry", "judged", "replay", "scale", "work"])
+def test_run_as_a_file(name: str) -> None:
+    """By its path, as the documentation has it: the folder it lies in is not searched."""
+    done = subprocess.run([sys.executable, Path(__file__).with_name(f"{name}.py"), "--help"])
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("way", ["numbers", "plain"])

@@ -6,17 +6,19 @@ turns; both trees are compared with git's after each push of everything.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+if not __package__:
+    # In place of this folder, in which `bisect` is not the library's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import hashlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
-
-if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.bench import table
 from tests.bench.carry import Options, options, say, workplace

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from patchq.gitstore.log import Commit, Lines
 from patchq.gitstore.store import Change as Changed
 from patchq.judge.change import Change, change, held, tells, together
-from patchq.judge.commits import Told, title
-from patchq.judge.history import Commits, look, relevant
+from patchq.judge.commits import Told, relevant, title
+from patchq.judge.history import Commits, look
 from patchq.judge.model import Past
 from patchq.queue.diff import parse
 

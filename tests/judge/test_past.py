@@ -33,6 +33,9 @@ PART = replace(LINES, named="#57477", whole=False, paths=frozenset({b"a.py"}))
 BACK = replace(LINES, share=0.0, reverted=BY)
 EXACT = replace(LINES, landings=(replace(AS, share=1.0, differs=0),), share=1.0)
 OUT = replace(EXACT, rewritten=False, stands=0.0)
+NOTED = replace(LITTLE, twin=b"7.rst", paths=frozenset({b"a.py"}), loose={b"a.py": 0})
+RESTATED = replace(LINES, restated=frozenset({b"7.rst"}))
+NOTE = replace(CLEAN, path=b"7.rst", new_path=b"7.rst", lines=4, added=True)
 SUPERSEDED = Past(superseded=replace(AS, share=0.6, pr="#60000"))
 
 
@@ -62,6 +65,16 @@ CASES: dict[str, tuple[Observation, str, str]] = {
         "partly-landed",
         "shrink",
     ),
+    "most of it, a line of its own is left": (
+        see(LINES, replace(TORN, clear=1, lines=30)),
+        "uncertain",
+        "ask",
+    ),
+    "most of it, a line of a hundred is left": (
+        see(LINES, replace(TORN, clear=1, lines=100)),
+        "landed-with-changes",
+        "drop",
+    ),
     "most of it landed, then the file went": (see(THERE, LOST), "landed-with-changes", "drop"),
     "the file went, and its part landed nowhere": (
         see(replace(THERE, paths=frozenset()), LOST),
@@ -82,6 +95,47 @@ CASES: dict[str, tuple[Observation, str, str]] = {
     ),
     "the very patch": (see(EXACT, CLEAN), "landed", "drop"),
     "the very patch, taken out again": (see(OUT, CLEAN), "uncertain", "ask"),
+    "its note came in other words": (see(RESTATED, TORN, NOTE), "landed-with-changes", "drop"),
+    "its note came in other words, and stands": (
+        see(RESTATED, TORN, replace(NOTE, merge="conflict", kind="both added the file")),
+        "landed-with-changes",
+        "drop",
+    ),
+    "half of its lines, the rest is there, and its note in other words": (
+        see(replace(RESTATED, share=0.6), EMPTY, NOTE),
+        "landed-with-changes",
+        "drop",
+    ),
+    "few of its lines, the rest is there, and its note in other words": (
+        see(replace(RESTATED, share=0.4), EMPTY, NOTE),
+        "uncertain",
+        "ask",
+    ),
+    "its note came in no words": (see(LINES, TORN, NOTE), "partly-landed", "shrink"),
+    # Known by a note, and rewritten.
+    "its note, and all its places": (see(NOTED, TORN, NOTE), "landed-with-changes", "drop"),
+    "its note, and not all its places": (
+        see(replace(NOTED, loose={b"a.py": 1}), TORN, NOTE),
+        "uncertain",
+        "ask",
+    ),
+    "its note, and a file that the landing leaves alone": (
+        see(NOTED, TORN, NOTE, OTHER),
+        "partly-landed",
+        "shrink",
+    ),
+    "its note, and a file that another commit tears": (
+        see(NOTED, TORN, NOTE, replace(OTHER, merge="conflict", kind="content")),
+        "uncertain",
+        "ask",
+    ),
+    "its note, and the file went": (see(NOTED, LOST, NOTE), "uncertain", "ask"),
+    "its note, and all is still to do": (see(NOTED, CLEAN, NOTE), "needed", "keep"),
+    "its note, and it was taken back": (
+        see(replace(NOTED, share=0.0, reverted=BY), CLEAN, NOTE),
+        "reverted",
+        "keep",
+    ),
     # In part.
     "another file is left": (see(LINES, TORN, OTHER), "partly-landed", "shrink"),
     "another file conflicts": (
@@ -147,6 +201,21 @@ def test_the_words() -> None:
     )
 
 
+def test_the_words_of_a_note() -> None:
+    past = replace(NOTED, landings=(replace(AS, differs=3),))
+    (said, *_) = judge(see(past, TORN, NOTE)).evidence
+    assert said.detail == (
+        "landed with changes in 0.30.0 as 1a2b3c4000 (#57477), which adds 7.rst as this patch does:"
+        " upstream's version differs from ours in 3 hunks, shown below; taking upstream's"
+    )
+    found = judge(see(past, TORN, NOTE, OTHER))
+    assert found.evidence[0].detail == (
+        "a part of it landed in 0.30.0 as 1a2b3c4000 (#57477), which adds 7.rst as this patch does;"
+        " the rest is kept"
+    )
+    assert (found.yields, found.conflicts) == ((b"a.py",), ())
+
+
 def test_upstream_wins_where_the_landing_was() -> None:
     found = judge(see(PART, TORN, OTHER))
     assert (found.yields, found.conflicts) == ((b"a.py",), ())
@@ -166,7 +235,7 @@ files = st.builds(
 )
 pasts = st.builds(
     replace,
-    st.sampled_from([LINES, HALF, LITTLE, NAMED, PART, BACK, EXACT, OUT, SUPERSEDED]),
+    st.sampled_from([LINES, HALF, LITTLE, NAMED, PART, BACK, EXACT, OUT, SUPERSEDED, NOTED]),
     share=st.floats(0, 1),
     stands=st.floats(0, 1),
 )
