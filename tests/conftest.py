@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import signal
 import socket
@@ -41,6 +42,8 @@ PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_
 # Where pip looks for the user's own configuration, relative to the home folder.
 PIP_CONFIGURATION = (".config/pip", ".pip", "Library/Application Support/pip")
 
+HOMES = itertools.count()
+
 settings.register_profile(
     "here",
     deadline=None,
@@ -76,7 +79,8 @@ def sealed(
     a test runs finds this repository by accident; tests name their files by `__file__`.
     """
     network = request.node.get_closest_marker("network") is not None
-    home = tmp_path_factory.mktemp("home")
+    # Numbered here: pytest would look through all that were made before.
+    home = tmp_path_factory.mktemp(f"sealed{next(HOMES)}", numbered=False)
     old_mask = os.umask(0o022)
     # Not the test's own monkeypatch: its undo() must not break the seal.
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ready
+from tests.support.cli import program
+from tests.support.history import clean_env
+
 # Measured imports: PyGithub 177 ms, requests 98, GitPython 82, griffe 79,
 # jinja2 54, pydantic 48.
 SLOW = frozenset({"git", "github", "griffe", "jinja2", "pydantic", "requests"})
@@ -65,3 +69,17 @@ def test_the_console_script_is_that_function() -> None:
 
     (script,) = entry_points(group="console_scripts", name="patchq")
     assert script.value == "patchq.cli.main:main"
+
+
+@pytest.mark.parametrize("args", [("series", "--json"), ("no-such-command",), ("--version",)])
+def test_the_python_that_is_kept_is_as_a_fresh_one(tmp_path: Path, args: tuple[str, ...]) -> None:
+    """tests/support/ready.py: its answers, its streams and its exit status, call after call."""
+    env = clean_env(tmp_path)
+    fresh = subprocess.run([program(), *args], cwd=tmp_path, env=env, capture_output=True)
+    for _ in range(2):
+        kept = ready.run(args, cwd=tmp_path, env=env)
+        assert (kept.returncode, kept.stdout, kept.stderr) == (
+            fresh.returncode,
+            fresh.stdout,
+            fresh.stderr,
+        )

@@ -82,6 +82,12 @@ def pin(queue: Queue, lib: str, chat: str, profile: str) -> None:
     (place / "small.toml").write_text(f"# {profile}\n")
 
 
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of what a trial starts here has ended at once."""
+    monkeypatch.setattr("patchq.child._POLL", 0.005)
+
+
 @pytest.fixture(scope="session")
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """From v1 to v2: Two landed, Three went, Four is held, Six was written anew, three are new."""

@@ -20,6 +20,7 @@ from patchq.config import find_project
 from patchq.errors import PatchqError
 from tests.bisect.conftest import Story, function, pin
 from tests.bisect.drawn import World, told, worlds
+from tests.scenarios.conftest import cache as cache
 from tests.support.cli import Queue
 from tests.support.history import History, git, lines
 
@@ -388,20 +389,15 @@ def test_locked_requirements_follow_the_pins(torn: Queue, tmp_path: Path) -> Non
     assert "1" * 64 not in told and "b" * 64 not in told
 
 
-@pytest.fixture(scope="session")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bisect-cache")
-
-
 @pytest.mark.network
 def test_the_shipped_series_from_one_release_to_another(
-    tmp_path: Path, archives: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """vLLM 0.29.0 to 0.32.0 with the series carried and one patch more: two moves, four runners."""
     from tests.support.vllm import first_series
 
-    monkeypatch.setenv("PATCHQ_CACHE", str(archives))
-    queue = first_series(tmp_path / "queue", archives)
+    monkeypatch.setenv("PATCHQ_CACHE", str(cache))
+    queue = first_series(tmp_path / "queue", cache)
     queue.sync("0.32.0")
     (tmp_path / "more.diff").write_bytes(_new_file("vllm/more.txt"))
     queue.patchq("import", str(tmp_path / "more.diff"))

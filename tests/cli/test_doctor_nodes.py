@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Outcome, program
+from tests.support import ready
+from tests.support.cli import Outcome
 from tests.support.sshd import NODE, Sshd
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the cpu target is x86-64")
@@ -58,10 +60,10 @@ class Project:
         (folder / "two.toml").write_text(text, encoding="utf-8")
 
     def doctor(self, *args: str) -> Outcome:
-        command = ["doctor", "--cluster", "two", *args]
-        done = subprocess.run([program(), *command], cwd=self.root, capture_output=True)
+        command = ("doctor", "--cluster", "two", *args)
+        done = ready.run(command, cwd=self.root, env=os.environ)
         assert b"Traceback" not in done.stderr, done.stderr
-        return Outcome(tuple(command), done.returncode, done.stdout, done.stderr)
+        return Outcome(command, done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import ready
 from tests.support.exl3 import Layer, encode_checkpoint, moe_layers
 
 
 def patchq(*words: str | Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "patchq.cli.main", "slice", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return done.returncode, done.stdout, done.stderr
+    given = ("slice", *map(str, words))
+    done = ready.run(given, cwd=Path.cwd(), env=os.environ)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def flat(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from patchq.smoke.catalog import PROBES
 from tests.smoke.fake import Fake, serving
+from tests.support import ready
 from tests.support.cli import Outcome, program
 
 PROFILE = """
@@ -30,7 +32,7 @@ acceptance = [[0.5, 0.95]]
 
 def patchq(*args: object, cwd: Path | None = None) -> Outcome:
     given = ("smoke", *map(str, args))
-    done = subprocess.run([program(), *given], capture_output=True, timeout=120, cwd=cwd)
+    done = ready.run(given, cwd=cwd or Path.cwd(), env=os.environ)
     return Outcome(given, done.returncode, done.stdout, done.stderr)
 
 

@@ -33,8 +33,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def nodes(deployed: Fleet, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    monkeypatch.setattr("patchq.cluster.start.POLL", 0.2)
+def nodes(deployed: Fleet) -> Iterator[Fleet]:
     deployed.profile()
     yield deployed
     deployed.call("stop", "two", "--patience", "1")

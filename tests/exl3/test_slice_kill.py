@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,32 +11,16 @@ from typing import Any
 
 import pytest
 
-from patchq.exl3 import cutting
+from patchq.exl3 import copying, cutting, partial
+from patchq.exl3 import slice as slicing
 from patchq.exl3.families import load
 from patchq.exl3.slice import run
+from tests.support import crash
 from tests.support.exl3 import encode_checkpoint, moe_layers
 
 SHARDS = 5
 FILES = 2 * SHARDS + 1
 """Only the first shard has tensors that are not cut."""
-
-# Runs the slicer and dies, by a signal that cannot be caught, at the given call of a function.
-DIE = """
-import os, signal, sys
-from pathlib import Path
-from patchq.exl3 import copying, families, partial, slice
-source, target, where, count = sys.argv[1:]
-owner, _, name = where.rpartition(".")
-place = {"copying": copying, "Partial": partial.Partial, "slice": slice, "os": os}[owner]
-real, left = getattr(place, name), [int(count)]
-def dying(*args, **named):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(*args, **named)
-setattr(place, name, dying)
-slice.run(Path(source), Path(target), 2, families.load(), layout="per-rank", jobs=1)
-"""
 
 MOMENTS = [
     *[("Partial.finish", count) for count in (0, 1, 2, 7, FILES - 1)],
@@ -88,14 +70,24 @@ def test_killed(source: Path, tmp_path: Path, where: str, count: int) -> None:
 
 
 def _die(source: Path, target: Path, where: str, count: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", DIE, source, target, where, str(count)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        timeout=60,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    """Run the slicer, and die by a signal that cannot be caught at this call of a function."""
+    owner, _, name = where.rpartition(".")
+    place = {"copying": copying, "Partial": partial.Partial, "slice": slicing, "os": os}[owner]
+    real, left = getattr(place, name), count
+
+    def dying(*args: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **named)
+
+    def cut() -> None:
+        setattr(place, name, dying)
+        slicing.run(source, target, 2, load(), layout="per-rank", jobs=1)
+
+    done = crash.forked(cut, crash.NEVER)
+    assert done.killed, done
 
 
 def test_interrupted_by_the_user(source: Path, tmp_path: Path) -> None:

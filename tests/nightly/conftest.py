@@ -122,6 +122,13 @@ class Nights:
         return {each.name: each.state for each in ran.night.stages}
 
 
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of what a night starts here has ended at once."""
+    monkeypatch.setattr("patchq.child._POLL", 0.005)
+    monkeypatch.setattr("patchq.nightly.step._POLL", 0.005)
+
+
 @pytest.fixture(scope="session")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The queue of every test, made once."""

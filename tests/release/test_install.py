@@ -39,6 +39,7 @@ def site() -> Iterator[Site]:
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_PAUSE", 0.0)
     monkeypatch.setattr(web, "_PAUSE", 0.0)
+    monkeypatch.setattr("patchq.cluster.start.POLL", 0.1)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support import ready
 from tests.support.appliers import (
     apply_with_git,
     apply_with_quilt,
@@ -74,6 +75,7 @@ class Queue:
     folder: Path
     upstream: History
     env: dict[str, str] = field(default_factory=dict)
+    """What `patchq` finds beside a clean environment; with it each run is a fresh interpreter."""
     judged: int = 0
 
     @property
@@ -89,14 +91,17 @@ class Queue:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         env = clean_env(home, PATCHQ_CACHE=str(self.folder / "cache"), COLUMNS="100")
-        done = subprocess.run(
-            [program(), *args],
-            cwd=cwd or self.root,
-            env={**env, **self.env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        if self.env:
+            done = subprocess.run(
+                [program(), *args],
+                cwd=cwd or self.root,
+                env={**env, **self.env},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+        else:
+            done = ready.run(args, cwd=cwd or self.root, env=env)
         outcome = Outcome(args, done.returncode, done.stdout, done.stderr)
         assert b"Traceback" not in done.stderr + done.stdout, str(outcome)
         assert code is None or outcome.code == code, str(outcome)

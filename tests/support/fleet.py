@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 from tests.build import wheels
 from tests.support import netns, standin
@@ -147,6 +148,9 @@ def fleet(
         (root / ".git" / "objects").mkdir(parents=True)
         (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     with ExitStack() as stack:
+        if not places:
+            # The stand-in is there at once.
+            stack.enter_context(mock.patch("patchq.cluster.start.POLL", 0.2))
         servers, homes = [], []
         for rank in (0, 1):
             home = folder / f"home-{rank}"
