@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -150,6 +151,7 @@ def _measured(
     with served.asked() as (_, about, profile):
         plan = plan_of([about], rounds, profile)
     run = Run(plan, labels, progress)
+    run.total = visits(len(labels), starts, passes, plan.warmup) * len(plan.cells)
 
     def steps() -> Iterator[None]:
         fresh = True
@@ -168,6 +170,13 @@ def _measured(
                 fresh = False
 
     return run.through(steps())
+
+
+def visits(sides: int, starts: int, passes: int, warmup: int) -> int:
+    """How often each cell is visited: in every block, and to warm up what was started anew."""
+    blocks = [side for number in range(starts) for side, _ in order(sides, number)]
+    fresh = 1 + sum(side != before for before, side in pairwise(blocks))
+    return len(blocks) * passes + fresh * warmup
 
 
 class _Served:

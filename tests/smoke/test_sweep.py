@@ -12,7 +12,7 @@ from patchq.render import sweep as shown
 from patchq.smoke import kept
 from patchq.smoke.bench import Bench
 from patchq.smoke.compare import compare
-from patchq.smoke.sweep import Swept, answer
+from patchq.smoke.sweep import Swept, answer, visits
 from tests.smoke.test_compare import made
 
 
@@ -83,3 +83,9 @@ def test_its_json_holds_all() -> None:
     assert (found["schema"], found["values"], found["restored"]) == ("patchq.sweep/1", [5, 7], None)
     assert found["answers"][0]["compare"]["schema"] == "patchq.compare/1"
     assert found["bench"]["schema"] == kept.SCHEMA
+
+
+def test_how_much_there_is_to_do() -> None:
+    """Three times A B B A are nine starts, each with its warm-up; three values: A B C C B A."""
+    assert visits(sides=2, starts=3, passes=5, warmup=1) == 12 * 5 + 9
+    assert visits(sides=3, starts=1, passes=4, warmup=2) == 6 * 4 + 5 * 2
