@@ -51,7 +51,10 @@ def test_what_passes_alone_is_named_and_does_not_stop_the_others(tmp_path: Path)
     ("more", "says"),
     [
         ("def test_bad(): assert 0", "1 failed, 1 passed"),
-        ("def test_a(): assert 0\ndef test_b(): assert 0\ndef test_c(): assert 0", "4 failed, 1 passed"),
+        (
+            "def test_a(): assert 0\ndef test_b(): assert 0\ndef test_c(): assert 0",
+            "4 failed, 1 passed",
+        ),
         ("import nothing_of_this_name", "1 error"),
     ],
     ids=["always", "many", "not collected"],

@@ -40,15 +40,20 @@ GUARDS = (*GUARDS_SPIN, *GUARDS_TRUTH)
 EFFORTS = Path(__file__).parent / "templates" / "efforts.jinja"
 """A template as GLM-5.3's: it knows low and high, and everything else is the highest effort."""
 
-ANSWERS = (
+_ANSWERS = (
     *_GLM,
     "--enable-prompt-tokens-details",
     # Blocks that a small context has several of.
     *("--block-size", "32"),
+)
+ANSWERS = (
+    *_ANSWERS,
     # The thought says the stop string: without this the stock behaviour fails `stop-in-thought`.
     *("--reasoning-config", json.dumps({"no_stop_in_reasoning": True})),
 )
 """For the model that is trained to answer the probes (tests/support/answering.py)."""
+GUARDED_ANSWERS = (*_ANSWERS, *SPIN_FLAGS)
+"""The same, and with what ends a thought that goes round."""
 
 _ALARM = ("--min-draft-acceptance", "0.3")
 _NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}

@@ -1,14 +1,16 @@
 """Each fault, built into a real vLLM that serves a model which answers, is found by its probe and
-by no other. All but the last on one server: its faults are switched while it runs."""
+by no other. All but the spinning models on one server: its faults are switched while it runs."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,10 @@ from patchq.smoke.asking import Setting
 from patchq.smoke.bounds import Bounds
 from patchq.smoke.client import Client
 from patchq.smoke.model import Golden
-from patchq.smoke.questions import Values
+from patchq.smoke.questions import Values, recall, story
 from patchq.smoke.report import Report
 from patchq.smoke.run import chosen, run
-from tests.runner.profiles import ANSWERS
+from tests.runner.profiles import ANSWERS, GUARDED_ANSWERS
 from tests.support import answering, runner, vllm_faults
 from tests.support.runner_server import Server, serving
 
@@ -42,8 +44,24 @@ FAULTS = {
     "cache corrupt": {"cache": "it answers", "prefixes": "it answers", "blocks": "at "},
     "no drafts": {"speculation": "no drafting: not one token was drafted"},
     "pinned": {"speculation": "position 0 is accepted in 100.0%"},
+    "long": {"long": "at 1,792 tokens: "},
+    "preempts": {"counters": "requests ended badly: preempted "},
 }
 SPINS = {"spin", "thinking-on", "stop-in-thought", "long"}
+ENDED = re.compile(
+    r"failed: (at 1,000 tokens: )?(the server's guard ended its thought \((loop|cap)\)|it spins: .*)"
+)
+CLOSED: dict[str, dict[str, Any]] = {
+    # What goes round in seven tokens is a loop; what does so in twelve is not, with these guards.
+    "the server's guard ended its thought (loop)": {"content": story("raven")},
+    "the server's guard ended its thought (cap)": {"content": recall("amber 42")},
+    # The request's own budget is no guard, and after it the answer goes round.
+    "it ended with 'repetition' (repetition_detected)": {
+        "content": story("raven"),
+        "thinking_token_budget": 10,
+    },
+}
+"""What is said of answers that are too short to be seen to spin."""
 
 
 def pinned(model: Path) -> tuple[Golden, ...]:
@@ -57,11 +75,11 @@ def pinned(model: Path) -> tuple[Golden, ...]:
     )
 
 
-def smoke(
+def setting(
     server: Server, seed: int, model: Path, *, drafts: bool, standstill: float = 90
-) -> Report:
+) -> Setting:
     client = Client(server.url, patience=60)
-    setting = Setting(
+    return Setting(
         client,
         client.about(),
         Values(seed),
@@ -70,7 +88,10 @@ def smoke(
         drafts=drafts,
         goldens=pinned(model),
     )
-    return run(setting, chosen(()))
+
+
+def smoke(*args: Any, **kwargs: Any) -> Report:
+    return run(setting(*args, **kwargs), chosen(()))
 
 
 def wrong(report: Report) -> dict[str, str]:
@@ -166,3 +187,32 @@ def test_a_model_that_spins_is_found_where_it_thinks(
         "failed",
         "failed: at 1,000 tokens",
     }
+
+
+def test_a_thought_that_the_guards_had_to_end_is_no_pass(
+    release: str, newest_alone: None, tmp_path: Path
+) -> None:
+    """Nor an answer: a user gets one, and perhaps the right one."""
+    made = answering.models(runner.environment(release)).spins
+    engine = replace(runner.patched(release), model=made)
+    with serving(engine, tmp_path, *GUARDED_ANSWERS) as server:
+        asked = setting(server, 6, made, drafts=False)
+        found = wrong(run(asked, chosen(())))
+        told = {says: said(asked, **what) for says, what in CLOSED.items()}
+    found.pop("speculation")
+    assert set(found) == SPINS, found
+    assert all(ENDED.fullmatch(says) for says in found.values()), found
+    assert told == {says: f"1 of 1 times: {says}" for says in CLOSED}
+
+
+def said(asked: Setting, content: str, **more: Any) -> str:
+    """What comes of a conversation that is replayed."""
+    body = {
+        "messages": [{"role": "user", "content": content}],
+        "chat_template_kwargs": {"enable_thinking": True},
+        "temperature": 0,
+        "max_tokens": 55,
+        **more,
+    }
+    (outcome,) = run(replace(asked, conversation=body), ()).outcomes
+    return outcome.says

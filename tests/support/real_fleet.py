@@ -48,15 +48,26 @@ def prepare(nodes: Fleet, engine: runner.Runner, model: Path) -> None:
         (home / "runner").unlink()
         (home / "runner").symlink_to(engine.python.parents[1])
         (home / "models/tiny").rmdir()
-        (home / "models/tiny").symlink_to(model)
-        (home / "patchq/templates").mkdir(parents=True)
-        (home / "patchq/templates/answers.jinja").symlink_to(model / "chat_template.jinja")
+        bring(home, model)
     text = PROFILE.format(cache=engine.home / "cache")
     (nodes.root / "ci/profiles/real.toml").write_text(text, encoding="utf-8")
     (nodes.root / "ci/profiles/tiny.toml").unlink()
+    pin(nodes.root, model)
+
+
+def bring(home: Path, model: Path) -> None:
+    """The model, as `tiny`, and its template, as `answers`, to a node."""
+    (home / "models").mkdir(exist_ok=True)
+    (home / "models/tiny").symlink_to(model)
+    (home / "patchq/templates").mkdir(parents=True)
+    (home / "patchq/templates/answers.jinja").symlink_to(model / "chat_template.jinja")
+
+
+def pin(root: Path, model: Path) -> None:
+    """What its template renders, in the project."""
     template = (model / "chat_template.jinja").read_text(encoding="utf-8")
     found = goldens.render(ChatTemplate(template))
     digest = hashlib.sha256(template.encode()).hexdigest()
-    path = nodes.root / goldens.path_of("answers")
+    path = root / goldens.path_of("answers")
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(goldens.dump("answers", digest, found))

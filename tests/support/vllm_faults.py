@@ -8,12 +8,25 @@ its fault is not on. This module is run by the server's Python, so it imports no
 
 from __future__ import annotations
 
+import mmap
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 SWITCH = "PATCHQ_FAULT"
+FLOOR = "PATCHQ_FAULT_FLOOR"
+"""GiB of memory that `memory` leaves less of."""
+LONG = 1500
+"""Tokens of a prompt from which on it is long."""
+PACES = {"paced": 0.040, "paced, slow by 10 %": 0.044}
+"""Seconds that a step takes."""
+_HELD = 4.0
+"""Seconds for which memory is taken: the probe looks every three."""
+_EVERY = 25
+"""Steps from one preemption to the next."""
+_GIB = 1 << 30
 
 
 def plugin(folder: Path) -> Path:
@@ -30,10 +43,14 @@ def plugin(folder: Path) -> Path:
 
 
 def on(fault: str) -> bool:
+    return switched() == fault
+
+
+def switched() -> str:
     try:
-        return Path(os.environ[SWITCH]).read_text("utf-8") == fault
+        return Path(os.environ[SWITCH]).read_text("utf-8")
     except OSError:
-        return False
+        return ""
 
 
 def install() -> None:
@@ -48,7 +65,10 @@ def install() -> None:
     if not hasattr(vllm, "faults_installed"):
         vllm.faults_installed = True  # type: ignore[attr-defined]
         name = multiprocessing.current_process().name
-        of = {"MainProcess": (template, answers), "EngineCore": (cache, speculation)}
+        of = {
+            "MainProcess": (template, answers),
+            "EngineCore": (cache, speculation, arrivals, preemption, pace),
+        }
         for each in of.get(name, ()):
             each()
 
@@ -130,15 +150,15 @@ def cache() -> None:
 
 
 def speculation() -> None:
-    """`no drafts`: what the drafter finds is thrown away. `pinned`: the first draft is counted as
-    accepted."""
+    """`no drafts`: what the drafter finds is thrown away, so that each step gives one token; when it
+    is paced, too. `pinned`: the first draft is counted as accepted."""
     from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.spec_decode.metrics import SpecDecodingStats
 
     update, observe = Scheduler.update_draft_token_ids, SpecDecodingStats.observe_draft
 
     def updated(self: Any, drafts: Any) -> None:
-        if on("no drafts"):
+        if switched() in ("no drafts", *PACES):
             drafts.draft_token_ids = [[] for _ in drafts.draft_token_ids]
         update(self, drafts)
 
@@ -148,3 +168,84 @@ def speculation() -> None:
 
     Scheduler.update_draft_token_ids = updated
     SpecDecodingStats.observe_draft = counted
+
+
+def arrivals() -> None:
+    """Of long prompts. `long`: what stands at the front is lost. `memory`: reading them takes what
+    memory the machine has, for some seconds. And of any: `logs`: a line that says of a fallback."""
+    from vllm.logger import init_logger
+    from vllm.v1.core.sched.scheduler import Scheduler
+
+    add, log = Scheduler.add_request, init_logger("vllm.faults")
+
+    def added(self: Any, request: Any) -> None:
+        if request.num_prompt_tokens > LONG:
+            if on("long"):
+                for ids in (request.prompt_token_ids, request._all_token_ids):
+                    ids[:128] = ids[128:256]
+            if on("memory"):
+                squeeze(float(os.environ[FLOOR]))
+        if on("logs"):
+            log.warning("The fast kernel is not there, falling back to the slow one")
+        add(self, request)
+
+    Scheduler.add_request = added
+
+
+def squeeze(floor: float) -> None:
+    """For some seconds the machine has less than `floor` GiB to spare, whatever others give back."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+    taken, until = [], float("inf")
+    while time.monotonic() < until:
+        if available() > floor - 0.1:
+            taken.append(mmap.mmap(-1, _GIB // 16, flags=flags))
+        else:
+            until = min(until, time.monotonic() + _HELD)
+            time.sleep(0.05)
+    for each in taken:
+        each.close()
+
+
+def available() -> float:
+    """GiB that the machine has to spare."""
+    lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) / 2**20
+
+
+def preemption() -> None:
+    """`preempts`: now and then a request that runs has to begin anew, from what the cache has."""
+    from vllm.v1.core.sched.scheduler import Scheduler
+
+    schedule, steps = Scheduler.schedule, [0]
+
+    def scheduled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        steps[0] += 1
+        if on("preempts") and self.running and steps[0] % _EVERY == 0:
+            request = self.running.pop()
+            self._preempt_request(request, time.monotonic(), drop_stale_output=True)
+            # As where vLLM itself begins a request anew in the same step (reset_prefix_cache).
+            self.prev_step_scheduled_req_ids.discard(request.request_id)
+        return schedule(self, *args, **kwargs)
+
+    Scheduler.schedule = scheduled
+
+
+def pace() -> None:
+    """`paced`: each step takes just so long, whatever else the machine has to do."""
+    from vllm.v1.engine.core import EngineCore
+
+    step, due = EngineCore.step, [0.0]
+
+    def stepped(self: Any) -> Any:
+        period = PACES.get(switched())
+        if period is None:
+            return step(self)
+        # Within an answer the steps end at equal distances, and one that was late is made up for.
+        now = time.monotonic()
+        due[0] = (max(due[0], now - period) if self.scheduler.running else now) + period
+        outputs, computed = step(self)
+        if computed:  # and not only told that an answer is done
+            time.sleep(max(0.0, due[0] - time.monotonic()))
+        return outputs, computed
+
+    EngineCore.step = stepped
