@@ -13,9 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 ONCE = """
 from pathlib import Path
 
+import os
+import pytest
+
 def test_good():
     pass
 
+@pytest.mark.xdist_group("slow")
 def test_busy():
     seen = Path(__file__).with_name("seen")
     first = not seen.exists()
@@ -34,7 +38,7 @@ def run(folder: Path, more: str, *args: str) -> subprocess.CompletedProcess[str]
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     (folder / "test_it.py").write_text(ONCE.format(more=more), encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n", encoding="utf-8")
     return subprocess.run([folder / "ci/tests.sh", *args], capture_output=True, text=True)
 
 
@@ -69,3 +73,20 @@ def test_arguments_reach_both_runs(tmp_path: Path) -> None:
     done = run(tmp_path, "def test_bad(): assert 0", "-k", "busy or good")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_bad" not in done.stdout
+
+
+def test_a_group_stays_together(tmp_path: Path) -> None:
+    """It shares a server: pytest 9.2 let pytest-xdist 3.8 start each twice."""
+    more = """
+@pytest.mark.parametrize("name", [
+    pytest.param(f"{group}-{number}", marks=pytest.mark.xdist_group(group))
+    for group in "ab" for number in range(20)
+])
+def test_where(name):
+    with open(os.path.dirname(__file__) + "/where", "a") as file:
+        file.write(f"{name[0]} {os.environ['PYTEST_XDIST_WORKER']}\\n")
+"""
+    run(tmp_path, more)
+    where = (tmp_path / "where").read_text(encoding="utf-8").splitlines()
+    assert len(where) == 40
+    assert len(set(where)) == 2
