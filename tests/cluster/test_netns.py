@@ -46,6 +46,8 @@ def places() -> Iterator[tuple[Node, Node]]:
 @pytest.mark.runner
 @pytest.mark.network
 @pytest.mark.slow
+@pytest.mark.xdist_group("two-nodes")
+@pytest.mark.timeout(1800)
 def test_the_shipped_series_is_built_deployed_served_smoked_and_stopped(
     tmp_path: Path, cache: Path, places: tuple[Node, Node]
 ) -> None:

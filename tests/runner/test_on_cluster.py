@@ -28,6 +28,7 @@ pytestmark = [
     *(pytest.mark.runner, pytest.mark.network, pytest.mark.slow),
     # Of its own: the other groups of real servers are long enough.
     pytest.mark.xdist_group("runner-here"),
+    pytest.mark.timeout(1800),
 ]
 # The first of two that no other worker of pytest-xdist takes, and no other test.
 PORT = 19031 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

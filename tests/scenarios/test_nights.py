@@ -28,7 +28,12 @@ from tests.support.real_fleet import prepare
 from tests.support.real_upstream import Releases, Upstream, before_review
 from tests.support.vllm import FIRST, Repository, first_series
 
-pytestmark = [pytest.mark.root, pytest.mark.runner, pytest.mark.network, pytest.mark.slow]
+pytestmark = [
+    *(pytest.mark.root, pytest.mark.runner, pytest.mark.network, pytest.mark.slow),
+    # Two ranks take all that a small machine has: one story after another, and beside one server.
+    pytest.mark.xdist_group("two-nodes"),
+    pytest.mark.timeout(1800),
+]
 OLD, NEW = runner.RELEASES
 REPO = "acme/runner"
 SETTINGS = """

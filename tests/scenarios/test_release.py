@@ -27,7 +27,12 @@ from tests.support.real_fleet import BASE, prepare
 from tests.support.vllm import Repository, shipped
 from tests.upstream.conftest import Site
 
-pytestmark = [pytest.mark.root, pytest.mark.runner, pytest.mark.network, pytest.mark.slow]
+pytestmark = [
+    *(pytest.mark.root, pytest.mark.runner, pytest.mark.network, pytest.mark.slow),
+    # Two ranks take all that a small machine has: one story after another, and beside one server.
+    pytest.mark.xdist_group("two-nodes"),
+    pytest.mark.timeout(1800),
+]
 REPO = "acme/runner"
 PINS = f"""
 [[model]]
