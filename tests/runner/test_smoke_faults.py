@@ -46,7 +46,23 @@ FAULTS = {
     "pinned": {"speculation": "position 0 is accepted in 100.0%"},
     "long": {"long": "at 1,792 tokens: "},
     "preempts": {"counters": "requests ended badly: preempted "},
+    # One has nothing to do with the other.
+    "ill\nforgets\nno stop\ntoo short\nno form": {
+        "up": "/health answers 503",
+        "turns": "it answers ",
+        "stop": "it answers ",
+        **dict.fromkeys(("long-form", "speculation"), "it was cut at the limit, after 60 tokens"),
+        "structured": "it was cut at the limit, after 5 tokens",
+    },
+    "mixed": {"four-at-once": "two of 4 requests got one answer"},
+    "wrong digits": {
+        **dict.fromkeys(("recall", "turns", "four-at-once", "thinking-on"), "it answers "),
+        **dict.fromkeys(("structured", "markup", "cache", "prefixes", "long"), "it answers "),
+        "thinking-off": "the content is ",
+    },
 }
+BESIDE = {"mixed": {"recall", "thinking-off", "prefixes"}}
+"""What may fail as well, where it is asked at the same time."""
 SPINS = {"spin", "thinking-on", "stop-in-thought", "long"}
 ENDED = re.compile(
     r"failed: (at 1,000 tokens: )?(the server's guard ended its thought \((loop|cap)\)|it spins: .*)"
@@ -134,7 +150,7 @@ def test_each_fault_fails_its_probe_alone(
     clean = [found for name, found in told.items() if name not in FAULTS]
     assert clean == [{}, {}]
     for fault, probes in FAULTS.items():
-        assert set(told[fault]) == set(probes), fault
+        assert set(told[fault]) - BESIDE.get(fault, set()) == set(probes), (fault, told[fault])
         for name, says in probes.items():
             assert told[fault][name].startswith("failed: "), told[fault]
             assert says in told[fault][name]

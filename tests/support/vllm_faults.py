@@ -1,8 +1,8 @@
-"""Faults in a vLLM that runs, one at a time: a plugin that vLLM loads in each of its processes.
+"""Faults in a vLLM that runs, a few at a time: a plugin that vLLM loads in each of its processes.
 
 `plugin` lays it into a folder for PYTHONPATH, as the entry point `vllm.general_plugins` that
-vLLM's own documentation has for such things. The file that PATCHQ_FAULT names says which fault is
-on: it may change while the server runs. Every function that is replaced does what it did where
+vLLM's own documentation has for such things. The file that PATCHQ_FAULT names says which faults are
+on, a line each: it may change while the server runs. Every function that is replaced does what it did where
 its fault is not on. This module is run by the server's Python, so it imports nothing of ours.
 """
 
@@ -27,6 +27,7 @@ _HELD = 4.0
 _EVERY = 25
 """Steps from one preemption to the next."""
 _GIB = 1 << 30
+NEXT = str.maketrans("0123456789", "1234567890")
 
 
 def plugin(folder: Path) -> Path:
@@ -43,14 +44,14 @@ def plugin(folder: Path) -> Path:
 
 
 def on(fault: str) -> bool:
-    return switched() == fault
+    return fault in switched()
 
 
-def switched() -> str:
+def switched() -> list[str]:
     try:
-        return Path(os.environ[SWITCH]).read_text("utf-8")
+        return Path(os.environ[SWITCH]).read_text("utf-8").splitlines()
     except OSError:
-        return ""
+        return []
 
 
 def install() -> None:
@@ -66,7 +67,7 @@ def install() -> None:
         vllm.faults_installed = True  # type: ignore[attr-defined]
         name = multiprocessing.current_process().name
         of = {
-            "MainProcess": (template, answers),
+            "MainProcess": (template, health, requests, answers),
             "EngineCore": (cache, speculation, arrivals, preemption, pace),
         }
         for each in of.get(name, ()):
@@ -90,8 +91,61 @@ def template() -> None:
     hf.resolve_chat_template = resolved
 
 
+def health() -> None:
+    """`ill`: the engine says that it is dead, and goes on."""
+    from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    check = AsyncLLM.check_health
+
+    async def checked(self: Any) -> None:
+        if on("ill"):
+            raise EngineDeadError
+        await check(self)
+
+    AsyncLLM.check_health = checked
+
+
+def requests() -> None:
+    """`forgets`: of a conversation the last message alone is read. `no stop`: stop strings are not
+    looked at. `too short`: an answer ends at its sixtieth token. `no form`: nothing holds an answer
+    to its schema, and it is cut. `mixed`: who asks while another waits gets that one's answer."""
+    from vllm.entrypoints.openai.chat_completion.serving import OpenAIServingChat
+
+    before, waiting = OpenAIServingChat.create_chat_completion, []  # type: ignore[var-annotated]
+
+    async def after(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        said = (request.chat_template_kwargs or {}).get("enable_thinking") is False
+        if said and not request.tools:
+            if on("no stop"):
+                request.stop = []
+            if on("too short"):
+                request.max_tokens = 60
+            if on("no form") and request.response_format:
+                request.response_format, request.max_tokens = None, 5
+            if on("mixed") and alike(request.messages):
+                request.messages = waiting[0] if waiting else request.messages
+                waiting.append(request.messages)
+                return leaving(await before(self, request, *args, **kwargs), request.messages)
+            if on("forgets"):
+                request.messages = request.messages[-1:]
+        return await before(self, request, *args, **kwargs)
+
+    def alike(messages: Any) -> bool:
+        return len(messages) == 1 and messages[0]["content"].endswith("Reply with the code alone.")
+
+    async def leaving(events: AsyncIterator[str], messages: Any) -> AsyncIterator[str]:
+        try:
+            async for event in events:
+                yield event
+        finally:
+            waiting.remove(messages)
+
+    OpenAIServingChat.create_chat_completion = after
+
+
 def answers() -> None:
-    """`leaks`: with thinking off a thought stands in the content, as a parser leaves it there that
+    """`wrong digits`: each is the next one. `leaks`: with thinking off a thought stands in the content, as a parser leaves it there that
     was told of none. `markup`: a piece of a call stands in what the user sees, beside the call.
     `no calls`: the calls are told as text, as a parser for another model does."""
     import json
@@ -108,7 +162,14 @@ def answers() -> None:
                 leaks = False
                 yield event.replace(content, f"{content}Let me see.</think>", 1)
             else:
-                yield spoiled(event) if '"tool_calls":[{' in event else event
+                yield spoiled(event) if '"tool_calls":[{' in event else counted(event)
+
+    def counted(event: str) -> str:
+        front, delta, rest = event.partition(content)
+        if not (delta and on("wrong digits")):
+            return event
+        word, quote, end = rest.partition('"')
+        return front + delta + word.translate(NEXT) + quote + end
 
     def spoiled(event: str) -> str:
         if on("markup"):
@@ -158,7 +219,7 @@ def speculation() -> None:
     update, observe = Scheduler.update_draft_token_ids, SpecDecodingStats.observe_draft
 
     def updated(self: Any, drafts: Any) -> None:
-        if switched() in ("no drafts", *PACES):
+        if {"no drafts", *PACES}.intersection(switched()):
             drafts.draft_token_ids = [[] for _ in drafts.draft_token_ids]
         update(self, drafts)
 
@@ -237,7 +298,7 @@ def pace() -> None:
     step, due = EngineCore.step, [0.0]
 
     def stepped(self: Any) -> Any:
-        period = PACES.get(switched())
+        period = next((PACES[each] for each in switched() if each in PACES), None)
         if period is None:
             return step(self)
         # Within an answer the steps end at equal distances, and one that was late is made up for.
