@@ -137,6 +137,7 @@ def served(
         yield server, made
 
 
+@pytest.mark.timeout(1800)
 def test_each_fault_fails_its_probe_alone(
     served: tuple[Server, Path], newest_alone: None, switch: Path
 ) -> None:
