@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchq.judge.model import Landing, Past, Signal
+from patchq.judge.model import Landing, Past, Says, Signal
 from patchq.paths import show
 
 
@@ -25,13 +25,21 @@ def _places_and_note(past: Past) -> str:
     return f"{_places(past)}, which adds {show(past.twin)} as this patch does"
 
 
+def _last(past: Past) -> str:
+    return f"{named(past.landings[-1])} in {release(past.landings[-1])}"
+
+
+def _history(past: Past, says: Says, told: str) -> Signal:
+    """By the last landing."""
+    return Signal("history", says, told, past.landings[-1].commit)
+
+
 def as_it_is(past: Past) -> Signal:
     how = f", known by {past.named}" if past.named else ""
-    return Signal("history", "landed", f"landed {_places(past)}{how}", past.landings[-1].commit)
+    return _history(past, "landed", f"landed {_places(past)}{how}")
 
 
 def with_changes(past: Past) -> Signal:
-    last = past.landings[-1]
     places = _places_and_note(past)
     hunks = sum(each.differs or 0 for each in past.landings)
     if hunks:
@@ -39,21 +47,12 @@ def with_changes(past: Past) -> Signal:
         more = f"upstream's version differs from ours in {hunks} {many}, shown below"
     else:
         more = f"{past.share:.0%} of its lines stand there"
-    return Signal(
-        "history",
-        "changed",
-        f"landed with changes {places}: {more}; taking upstream's",
-        last.commit,
-    )
+    return _history(past, "changed", f"landed with changes {places}: {more}; taking upstream's")
 
 
 def rest(past: Past) -> Signal:
-    return Signal(
-        "history",
-        "partly",
-        f"a part of it landed {_places_and_note(past)}; the rest is kept",
-        past.landings[-1].commit,
-    )
+    places = _places_and_note(past)
+    return _history(past, "partly", f"a part of it landed {places}; the rest is kept")
 
 
 def very_patch(past: Past) -> Signal:
@@ -63,33 +62,21 @@ def very_patch(past: Past) -> Signal:
 
 
 def taken_out(past: Past) -> Signal:
-    last = past.landings[-1]
-    return Signal(
-        "history",
-        "unclear",
-        f"{named(last)} in {release(last)} is this very patch, but its lines were taken out again",
-        last.commit,
-    )
+    told = f"{_last(past)} is this very patch, but its lines were taken out again"
+    return _history(past, "unclear", told)
 
 
 def holds(past: Past) -> Signal:
-    last = past.landings[-1]
-    return Signal(
-        "history",
-        "partly",
-        f"{named(last)} in {release(last)} holds {past.share:.0%} of its lines: {last.title}",
-        last.commit,
-    )
+    title = past.landings[-1].title
+    return _history(past, "partly", f"{_last(past)} holds {past.share:.0%} of its lines: {title}")
 
 
 def has_note(past: Past) -> Signal:
-    last = past.landings[-1]
-    return Signal(
-        "history",
+    return _history(
+        past,
         "unclear",
-        f"{named(last)} in {release(last)} adds {show(past.twin)} as this patch does, but not all"
-        f" of the patch stands where it changes something: {last.title}",
-        last.commit,
+        f"{_last(past)} adds {show(past.twin)} as this patch does, but not all of the patch stands"
+        f" where it changes something: {past.landings[-1].title}",
     )
 
 

@@ -18,7 +18,7 @@ from patchq.smoke import evidence
 from patchq.smoke.catalog import PROBES
 from tests.scenarios.conftest import cache as cache
 from tests.smoke.runner_evidence import Runner
-from tests.support import answering, runner, vllm_faults
+from tests.support import answering, here, runner, vllm_faults
 from tests.support.fleet import sessions
 from tests.support.inside import Said, call
 from tests.support.real_fleet import BASE, bring, pin
@@ -30,21 +30,7 @@ pytestmark = [
     pytest.mark.xdist_group("runner-here"),
     pytest.mark.timeout(1800),
 ]
-# The first of two that no other worker of pytest-xdist takes, and no other test.
-PORT = 19031 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-CLUSTER = """
-target = "cpu"
-port = {port}
-master_port = {master}
-[[node]]
-name = "here"
-rank = 0
-address = "127.0.0.1"
-device = "lo"
-python = "{python}"
-folder = "{home}/patchq"
-models = "{home}/models"
-"""
+PORT = 19031
 PROFILE = """
 model = "tiny"
 template = "answers"
@@ -179,7 +165,7 @@ def bring_all(place: Place, engine: runner.Runner, model: Path) -> None:
         "floor_name": vllm_faults.FLOOR,
         "floor": f"{floor:.2f}",
     }
-    cluster = CLUSTER.format(port=PORT, master=PORT + 1, python=engine.python, home=place.home)
+    cluster = here.cluster(PORT, engine.python, place.home)
     for path, text in {
         "clusters/here.toml": cluster,
         "profiles/real.toml": PROFILE.format(flag="require-requested-backends = true", **values),

@@ -23,26 +23,13 @@ from patchq.smoke import evidence, kept
 from patchq.smoke.bench import Run, order
 from patchq.smoke.load import Cell
 from patchq.smoke.sweep import asked_for, variant
+from tests.support import here
 from tests.support.fleet import eventually, standin_wheel
 from tests.support.inside import Said, call
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK, TREE = "a" * 64, "b" * 40
-# The first of two that no other worker of pytest-xdist takes, and no fleet.
-PORT = 18951 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-CLUSTER = """
-target = "cpu"
-port = {port}
-master_port = {master}
-[[node]]
-name = "here"
-rank = 0
-address = "127.0.0.1"
-device = "lo"
-python = "{python}"
-folder = "{home}/patchq"
-models = "{home}/models"
-"""
+PORT = 18951
 PROFILE = """
 model = "tiny"
 served_name = "tiny"
@@ -92,7 +79,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Place:
     (place.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     (place.root / "ci" / "clusters").mkdir(parents=True)
     (place.root / "ci" / "profiles").mkdir(parents=True)
-    cluster = CLUSTER.format(port=PORT, master=PORT + 1, python=sys.executable, home=place.home)
+    cluster = here.cluster(PORT, sys.executable, place.home)
     (place.root / "ci/clusters/here.toml").write_text(cluster, encoding="utf-8")
     (place.home / "models" / "tiny").mkdir(parents=True)
     (place.home / "models" / "tiny" / "config.json").write_text("{}", encoding="utf-8")
