@@ -204,6 +204,8 @@ def _compare(value: Mapping[str, Any]) -> Symptom | None:
     wanted = text(value, "verdict")
     found = (*tables(value, "findings"), *tables(value, "totals"))
     says = tuple(text(each, "says") for each in found if each.get("verdict") == wanted)
+    if wanted == "inconclusive":
+        says = texts(value, "doubts") or says
     word = "it is slower than before" if wanted == "worse" else "it cannot be said how fast it is"
     return Symptom(f"{word}: {says[0]}" if says else word, says)
 

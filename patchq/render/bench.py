@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from patchq.smoke.stats import Effect
 
 STYLES = {"better": "green", "same": "green", "worse": "bold red", "inconclusive": "magenta"}
+_OPEN = "inconclusive"
+_MOST = 6
+"""Figures that are named; the table has all."""
 _UNITS = {"decode": "tok/s", "ttft": "s", "wall": "s"}
 _HEADS = {"decode": "decode, tok/s", "ttft": "first token, s", "wall": "wall, s"}
 
@@ -33,6 +36,7 @@ def comparison_json(found: Comparison) -> dict[str, Any]:
         "b": kept.described(found.b),
         "whole": found.whole,
         "missing": list(found.missing),
+        "doubts": list(found.doubts),
         "findings": [_finding(each) for each in found.findings],
         "totals": [_judged(each) for each in found.totals],
     }
@@ -139,7 +143,18 @@ def compared(found: Comparison) -> RenderableType:
     if not found.interleaved:
         parts.append(text("not measured in turns: a drift of the machine is in these figures"))
     parts.append(text(f"B is {_SAYS[found.verdict]}", STYLES[found.verdict]))
+    if found.verdict == "inconclusive":
+        parts += map(text, found.doubts)
+    elif found.verdict == "same" and (open_ := _unsettled(found)):
+        parts.append(text(f"by the wall time of all together; by itself not judged: {open_}"))
     return Group(*parts)
+
+
+def _unsettled(found: Comparison) -> str:
+    names = [f"{each.cell.name} {each.metric}" for each in found.findings if each.verdict == _OPEN]
+    names += [f"{each.metric} of all" for each in found.totals if each.verdict == _OPEN]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
 
 
 def judged(found: Comparison) -> RenderableType:
@@ -185,5 +200,5 @@ _SAYS = {
     "better": "better than A",
     "worse": "worse than A",
     "same": "the same as A",
-    "inconclusive": "not judged: see the lines above",
+    "inconclusive": "not judged",
 }

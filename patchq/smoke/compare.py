@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from patchq.errors import Incomplete, PatchqError, ProofFailed
 from patchq.smoke.bench import Bench, Side
 from patchq.smoke.load import METRICS, Cell, Kind, Metric, value
-from patchq.smoke.stats import Effect, Verdict, effect, judge, level_of, overall, unpaired
+from patchq.smoke.stats import Effect, Verdict, effect, judge, level_of, unpaired
 
 if TYPE_CHECKING:
     from patchq.smoke.identity import Identity
@@ -64,15 +64,29 @@ class Comparison:
     baseline: Identity | None = None
 
     @property
+    def judged(self) -> tuple[Total | Finding, ...]:
+        return (*self.totals, *self.findings)
+
+    @property
     def verdict(self) -> Verdict:
-        """Of the findings; the totals find what is too small to be seen in one of them."""
-        found = overall([each.verdict for each in self.findings])
-        totals = {each.verdict for each in self.totals}
-        if "worse" in totals or found == "worse":
+        """`worse` where any figure is; else what the wall time of all cells together comes to,
+        unless `doubts` has a word against it; `better` where any figure is, and all that holds."""
+        verdicts = {each.verdict for each in self.judged}
+        if "worse" in verdicts:
             return "worse"
-        if not self.whole or self.missing:
+        if not self.whole or self.missing or self.doubts:
             return "inconclusive"
-        return "better" if found == "same" and "better" in totals else found
+        return "better" if "better" in verdicts else "same"
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why it cannot be called the same, in words: the wall time of all together is not judged,
+        or another figure lies too low for that without being shown to be worse."""
+        mains = [each for each in self.totals or self.findings if each.metric == "wall"]
+        if not mains:
+            return ("in no round all cells have a wall time",)
+        told = [f"{_name(each)}: {each.says}" for each in mains if each.verdict == "inconclusive"]
+        return (*told, *(_seems(each) for each in self.judged if each not in mains and _low(each)))
 
     @property
     def exit_code(self) -> int:
@@ -180,6 +194,24 @@ def _effect(
         return unpaired([*a.values()], [*b.values()], level) if a and b else None
     paired = [b[number] - a[number] for number in sorted(a) if number in b]
     return effect(paired, level) if paired else None
+
+
+def _low(each: Finding | Total) -> bool:
+    """Not shown to be worse, but no figure of the same. A cell is noisier than all together, and is
+    looked at by the time that a user waits."""
+    if each.verdict == "worse":
+        return False
+    if isinstance(each, Total):
+        return each.effect.ratio <= each.margin
+    return each.metric == "wall" and each.effect.ratio <= each.margin**2
+
+
+def _seems(each: Finding | Total) -> str:
+    return f"{_name(each)} seems slower by {1 - each.effect.ratio:.1%}: more rounds"
+
+
+def _name(each: Finding | Total) -> str:
+    return f"{each.cell.name if isinstance(each, Finding) else 'all together'} {each.metric}"
 
 
 def _figure(metric: Metric, rounds: Mapping[int, float]) -> float:

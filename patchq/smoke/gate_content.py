@@ -132,6 +132,8 @@ def _compare(rules: Rules, expected: Expected, found: Found) -> Iterator[Finding
         for where, each in compare.judged
         if each.verdict == compare.verdict
     ]
+    if compare.verdict == "inconclusive":
+        bad = list(compare.doubts)
     of = ", ".join(bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
     state: State = "unfinished" if compare.verdict == "inconclusive" else "failed"
     yield Finding("compare.verdict", state, says + (f": {of}" if of else ""))

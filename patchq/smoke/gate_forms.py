@@ -79,7 +79,7 @@ class Total:
 @dataclass(frozen=True)
 class Compared:
     """B against A; `a_tree`, `b_tree`: the runner trees, as the servers said, or None; `baseline`:
-    what A's figures are bound to."""
+    what A's figures are bound to; `doubts`: why it cannot be called the same."""
 
     verdict: Verdict
     interleaved: bool
@@ -90,6 +90,7 @@ class Compared:
     figures: tuple[Figure, ...]
     totals: tuple[Total, ...] = ()
     baseline: Identity | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def judged(self) -> list[tuple[str, Figure | Total]]:
@@ -166,6 +167,7 @@ def compared(value: Mapping[str, Any]) -> Compared:
         figures=tuple(map(_figure, items(value.get("findings")))),
         totals=tuple(map(_total, items(value.get("totals", [])))),
         baseline=None if baseline is None else identities.read(baseline),
+        doubts=tuple(map(text, items(value.get("doubts", [])))),
     )
 
 

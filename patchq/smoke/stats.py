@@ -8,8 +8,8 @@ held against each other by his rank sums. Both bear outliers. (Hollander, Wolfe,
 Nonparametric Statistical Methods, 3.2, 3.3, 4.2, 4.3)
 
 Two levels: `better` and `worse` are said where all intervals together hold at LEVEL (Bonferroni).
-`same` asks an interval of 90 % of each figure: one of them suffices to deny it, so that saying it
-wrongly has 5 % at most however many there are (an intersection-union test).
+`same` asks the interval of 90 % of one figure that is chosen beforehand (two one-sided tests, 5 %
+at each end); which one that is for all figures together, patchq.smoke.compare says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from itertools import accumulate, combinations_with_replacement, product
 from typing import Literal
 
 Verdict = Literal["better", "worse", "same", "inconclusive"]
-_GRAVEST: tuple[Verdict, ...] = ("worse", "inconclusive", "better", "same")
 
 LEVEL = 0.96
 """Of all intervals together. Rounds that lie beside each other are not quite independent, so that
@@ -179,14 +178,6 @@ def judge(found: Effect, margin: float) -> tuple[Verdict, str]:
 def level_of(tests: int) -> float:
     """The level of each of so many intervals, so that all hold together at LEVEL (Bonferroni)."""
     return 1 - (1 - LEVEL) / max(tests, 1)
-
-
-def overall(verdicts: Sequence[Verdict]) -> Verdict:
-    """worse where any is; then inconclusive; then better; inconclusive where there is none."""
-    for each in _GRAVEST:
-        if each in verdicts:
-            return each
-    return "inconclusive"
 
 
 def _blocks(rounds: Sequence[float]) -> list[float]:

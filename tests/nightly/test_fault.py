@@ -275,6 +275,17 @@ RESULTS: dict[str, tuple[str, dict[str, Any], str]] = {
         },
         "it is slower than before: decode is 12 % slower",
     ),
+    "not judged": (
+        "bench",
+        {
+            "schema": "patchq.compare/1",
+            "ok": False,
+            "verdict": "inconclusive",
+            "doubts": ["all together wall: the rounds differ by 30%"],
+            "findings": [{"verdict": "inconclusive", "says": "2 rounds are too few"}],
+        },
+        "it cannot be said how fast it is: all together wall: the rounds differ by 30%",
+    ),
     "the gate": (
         "gate",
         {

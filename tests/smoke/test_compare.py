@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import random
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from patchq.cluster.profile import Profile
 from patchq.errors import Incomplete, PatchqError, UsageError
+from patchq.render.bench import compared
 from patchq.smoke import kept
 from patchq.smoke.bench import Bench, Plan, Side, Visit, order
 from patchq.smoke.compare import compare
@@ -87,6 +90,57 @@ def test_what_is_too_small_for_one_cell_is_found_in_all_together() -> None:
     (wall,) = (each for each in found.totals if each.metric == "wall")
     assert (wall.verdict, found.verdict) == ("worse", "worse")
     assert wall.effect.ratio == pytest.approx(1 / 1.035, abs=0.01)
+
+
+def with_walls(noise: float, *slower: float) -> Bench:
+    """A cell for each of `slower`: B's wall time by that much longer, beside noise of its own."""
+    chance = random.Random(4)
+    visits = []
+    for number, by in enumerate(slower):
+        for visit in made(rounds=24).visits:
+            if visit.cell.kind == "prose":
+                (taken,) = visit.taken
+                assert taken.wall
+                walls = taken.wall * (1 + by * visit.side) * math.exp(chance.gauss(0, noise))
+                cell = Cell("prose", 64 + number, 1)
+                visits.append(replace(visit, cell=cell, taken=(replace(taken, wall=walls),)))
+    return replace(made(rounds=24), visits=tuple(visits))
+
+
+def test_the_wall_time_of_all_together_says_the_same_for_cells_that_are_too_noisy() -> None:
+    bench = with_walls(0.08, *[0.0] * 16)
+    found = compare((bench, 0), (bench, 1))
+    walls = [each for each in found.findings if each.metric == "wall"]
+    assert "inconclusive" in {each.verdict for each in walls}
+    assert (found.verdict, found.doubts, found.exit_code) == ("same", (), 0)
+    (total,) = (each for each in found.totals if each.metric == "wall")
+    assert total.verdict == "same"
+
+
+def test_one_cell_that_seems_slower_by_twice_the_margin_keeps_all_from_being_the_same() -> None:
+    bench = with_walls(0.2, 0.2, *[0.0] * 40)
+    found = compare((bench, 0), (bench, 1))
+    first = next(each for each in found.findings if each.metric == "wall")
+    assert first.verdict == "inconclusive" and first.effect.ratio < 0.95**2
+    (doubt,) = found.doubts
+    assert doubt.startswith("prose 64 x1 cold wall seems slower by 1")
+    assert found.verdict == "inconclusive"
+
+
+def test_where_all_together_is_too_noisy_it_says_so() -> None:
+    bench = with_walls(0.3, 0.0, 0.0)
+    found = compare((bench, 0), (bench, 1))
+    assert found.verdict == "inconclusive"
+    assert found.doubts[0].startswith("all together wall: ")
+
+
+def test_a_cell_alone_is_all_there_is() -> None:
+    bench = made()
+    prose = replace(bench, visits=tuple(v for v in bench.visits if v.cell.kind == "prose"))
+    found = compare((prose, 0), (prose, 1))
+    assert (found.totals, found.verdict) == ((), "same")
+    few = compare((bench := made(rounds=2), 0), (bench, 1))
+    assert few.doubts == ("all together wall: 2 rounds are too few, 9 are needed",)
 
 
 def shaken(taken: Taken, slower: float, chance: random.Random) -> Taken:
@@ -206,10 +260,39 @@ def test_a_slowdown_of_a_twentieth_is_found_in_twenty_four_rounds(drift: float) 
     assert found["worse"] >= 17, found
 
 
-def test_a_very_quiet_machine_is_the_same_as_itself() -> None:
-    found = verdicts(World(noise=0.1), 24, 0.0, 20, seed=1)
-    assert found["same"] >= 18, found
+@pytest.mark.parametrize("world", [World(), World(drift=0.1)], ids=["quiet", "drifting"])
+def test_a_recorded_machine_is_the_same_as_itself(world: World) -> None:
+    found = verdicts(world, 24, 0.0, 100, seed=1)
+    assert found["same"] >= 90 and found["worse"] <= 5, found
+
+
+def test_a_machine_that_is_slower_by_as_much_as_the_margin_is_not_the_same() -> None:
+    assert verdicts(World(), 24, 1 / 0.95 - 1, 40, seed=1)["same"] <= 4
 
 
 def test_where_the_machine_is_too_busy_nothing_is_claimed() -> None:
     assert set(verdicts(World(BUSY), 8, 0.05, 10, seed=1)) == {"inconclusive"}
+
+
+def test_what_is_not_judged_by_itself_is_named_beside_the_same() -> None:
+    noisy = with_walls(0.08, *[0.0] * 16)
+    lines = shown(noisy)
+    at = lines.index("B is the same as A")
+    assert lines[at + 1].startswith(
+        "by the wall time of all together; by itself not judged: prose "
+    )
+    assert shown(made())[-1] == "B is the same as A"
+
+
+def test_why_it_is_not_judged_is_said() -> None:
+    lines = shown(made(rounds=2))
+    assert lines[-2:] == [
+        "B is not judged",
+        "all together wall: 2 rounds are too few, 9 are needed",
+    ]
+
+
+def shown(bench: Bench) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(compared(compare((bench, 0), (bench, 1))))
+    return [line.rstrip() for line in out.getvalue().splitlines()]

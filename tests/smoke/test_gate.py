@@ -295,6 +295,16 @@ def test_what_cannot_be_compared_is_unfinished(
     assert gate.exit_code == 6 and bad(gate).keys() == {rule}
 
 
+def test_what_was_not_judged_says_why(whole: Runner) -> None:
+    before = whole.release(1, {"tree": "c" * 40})
+    doubts = ["all together wall: could be -6.0% and +6.0%: more rounds"]
+    value = {**making.against(whole, making.steady, before), "verdict": "inconclusive"}
+    whole.keep("compare", {**value, "doubts": doubts})
+    assert bad(asked(whole))["compare.verdict"] == (
+        f"it is not judged against release 1: {doubts[0]}"
+    )
+
+
 def test_what_failed_weighs_more_than_what_is_missing(whole: Runner) -> None:
     (whole.folder / "bench.json").unlink()
     whole.keep("smoke", making.smoke(whole, {"recall": ("failed", "it says lock")}))

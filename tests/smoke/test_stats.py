@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.smoke.stats import FEWEST, LEVEL, Effect, effect, judge, level_of, overall, unpaired
+from patchq.smoke.stats import FEWEST, LEVEL, Effect, effect, judge, level_of, unpaired
 
 MARGIN = 0.95
 
@@ -107,14 +107,6 @@ def test_the_interval_of_two_days_is_the_exact_one_of_the_rank_sums() -> None:
 def test_a_long_recording_is_no_more_work_than_a_short_one() -> None:
     found = effect(rounds(0.9, number=20_000))
     assert found.rounds == 20_000 and judge(found, MARGIN)[0] == "worse"
-
-
-def test_the_gravest_verdict_is_the_whole_one() -> None:
-    assert overall(["same", "better", "inconclusive", "worse"]) == "worse"
-    assert overall(["same", "better", "inconclusive"]) == "inconclusive"
-    assert overall(["same", "better"]) == "better"
-    assert overall(["same"]) == "same"
-    assert overall([]) == "inconclusive"
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=1, max_size=30), st.floats(0.9, 0.999))
