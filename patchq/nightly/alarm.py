@@ -17,7 +17,7 @@ from patchq.forge import issues
 from patchq.forge.issues import Issue
 from patchq.forge.retries import PATIENCE, Patience
 from patchq.forge.writing import Writer
-from patchq.nightly import people, shared
+from patchq.nightly import ours, people, shared
 from patchq.nightly.desk import Desk, desk
 from patchq.nightly.model import Night
 from patchq.nightly.people import Overdue, Words
@@ -109,8 +109,8 @@ def _raised(
             return None, [f"alarm #{standing.number} was closed by hand: it is not raised again"]
         standing = None
     body = standing.body if standing else ""
-    text = words.overdue(found, people.room(body))
-    body = people.merged(body, f"{mark}\n{people.unmarked(text.body)}")
+    text = words.overdue(found, ours.room(body))
+    body = ours.merged(body, f"{mark}\n{ours.unmarked(text.body)}")
     if (marker := people.alarm_marker(found.queue)) not in body:
         body = f"{marker}\n{body}"
     if standing is not None:

@@ -17,15 +17,11 @@ from typing import Literal
 from patchq.carry.report import SyncReport
 from patchq.forge.issues import Issue
 from patchq.forge.proposals import Proposal
-from patchq.forge.threads import LONGEST_BODY
 from patchq.nightly.model import Night
+from patchq.nightly.ours import BEGIN, merged, plain, room, unmarked
 
-BEGIN, END = "<!-- patchq:begin -->", "<!-- patchq:end -->"
-"""Between them stands what patchq writes; what stands outside is left alone."""
 PULL_TITLE, ISSUE_TITLE = "Series for ", "Nightly: "
 """What patchq's own titles begin with; a title that does not is a person's, and stays."""
-SPARE = 400
-"""Characters that a text keeps free, for markers."""
 
 _TREE = "<!-- patchq:tree {} -->"
 _TREES = re.compile(r"<!-- patchq:tree ([0-9a-f]{40}) -->")
@@ -245,43 +241,14 @@ def key(night: Night) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def merged(standing: str, block: str) -> str:
-    """A text with `block` between the markers, and what stands outside of them as it is."""
-    block = f"{BEGIN}\n{block.strip()}\n{END}"
-    standing = _plain(standing)
-    before, begin, rest = standing.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if begin and end:
-        return f"{before}{block}{after}"
-    # Somebody took a marker out: what is there now is theirs.
-    standing = standing.replace(BEGIN, "").replace(END, "").strip()
-    return f"{standing}\n\n{block}" if standing else block
-
-
 def _left(why: str) -> Plan:
     return Plan(says=(f"{why}: none is opened again",))
-
-
-def unmarked(body: str) -> str:
-    """Without anything that reads as a marker: a log line of strangers' may hold one."""
-    return body.replace("<!--", "<! --")
-
-
-def room(standing: str) -> int:
-    """Characters that are left for what patchq writes."""
-    outside = merged(standing, "")
-    return max(LONGEST_BODY - len(outside) - SPARE, 2000)
-
-
-def _plain(body: str) -> str:
-    """A text as it was sent: GitHub's own editor ends lines in another way."""
-    return body.replace("\r\n", "\n")
 
 
 def edit(do: Do, standing: Issue | Proposal, begins: str, title: str, body: str) -> Step | None:
     """What differs; None where nothing does."""
     new = title if standing.title.startswith(begins) and standing.title != title else None
-    if new is None and _plain(standing.body).strip() == body.strip():
+    if new is None and plain(standing.body).strip() == body.strip():
         return None
     return Step(do, standing.number, new, body)
 

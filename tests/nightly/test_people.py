@@ -9,11 +9,9 @@ import pytest
 
 from patchq.forge.issues import Issue
 from patchq.forge.proposals import Proposal
-from patchq.forge.threads import LONGEST_BODY
 from patchq.nightly.model import Night, Told
+from patchq.nightly.ours import BEGIN, END
 from patchq.nightly.people import (
-    BEGIN,
-    END,
     Plan,
     Stands,
     Step,
@@ -21,10 +19,8 @@ from patchq.nightly.people import (
     Text,
     Words,
     key,
-    merged,
     plan_issue,
     plan_pull,
-    room,
     since,
 )
 from tests.nightly.tales import MADE, OTHER, SPINS, TREE, issue, night, proposal, tale
@@ -302,25 +298,3 @@ def test_what_is_the_same_fault() -> None:
     assert key(asks) == key(night("2026-12-02", "asks"))
     assert key(asks) != key(replace(asks, base=("0.32.0", "0.34.0")))
     assert key(asks) != key(replace(asks, fault=replace(SPINS, stage="sync", culprits=())))
-
-
-@pytest.mark.parametrize(
-    ("standing", "found"),
-    [
-        ("", f"{BEGIN}\nnew\n{END}"),
-        (f"a\n{BEGIN}\nold\n{END}\nb", f"a\n{BEGIN}\nnew\n{END}\nb"),
-        (f"a\r\n{BEGIN}\r\nold\r\n{END}\r\nb", f"a\n{BEGIN}\nnew\n{END}\nb"),
-        (f"a\n{BEGIN}\nold", f"a\n\nold\n\n{BEGIN}\nnew\n{END}"),
-        (f"old\n{END}\nb", f"old\n\nb\n\n{BEGIN}\nnew\n{END}"),
-        (f"{END} a {BEGIN}", f"a\n\n{BEGIN}\nnew\n{END}"),
-    ],
-)
-def test_what_stands_outside_stays(standing: str, found: str) -> None:
-    assert merged(standing, "new\n") == found
-    assert merged(found, "new") == found
-
-
-def test_room_beside_what_people_wrote() -> None:
-    long = "x" * 30_000
-    assert len(merged(long, "y" * room(long))) < LONGEST_BODY
-    assert room("") > 64_000 and room("x" * LONGEST_BODY) == 2000

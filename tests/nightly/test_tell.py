@@ -12,7 +12,7 @@ import pytest
 from patchq.cli import main
 from patchq.nightly import shared
 from patchq.nightly.model import Told
-from patchq.nightly.people import BEGIN, END
+from patchq.nightly.ours import BEGIN, END
 from patchq.nightly.tell import missed, tell, united
 from patchq.render.night_words import WORDS
 from tests.nightly.booth import REPO, SETTINGS, Booth
