@@ -159,7 +159,8 @@ def judge(found: Effect, margin: float) -> tuple[Verdict, str]:
     matters, size = math.sqrt(margin), abs(math.log(found.ratio))
     enough = found.rounds >= found.needed
     if found.rounds < FEWEST:
-        return "inconclusive", f"{found.rounds} rounds are too few, {found.needed} are needed"
+        said = "1 round is" if found.rounds == 1 else f"{found.rounds} rounds are"
+        return "inconclusive", f"{said} too few, {found.needed} are needed"
     if found.drift > max(DRIFT, size / 2):
         return "inconclusive", f"the effect drifts by {found.drift:.1%} between the halves"
     if found.spread > max(SPREAD, size):

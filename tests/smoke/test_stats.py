@@ -38,6 +38,7 @@ def test_noise_that_hides_the_answer_is_inconclusive() -> None:
 def test_too_few_rounds_are_inconclusive_however_clear() -> None:
     assert judge(effect(rounds(0.5, number=FEWEST - 1)), MARGIN)[0] == "inconclusive"
     assert judge(effect(rounds(0.5, number=FEWEST)), MARGIN)[0] == "worse"
+    assert judge(effect([0.0]), MARGIN)[1] == "1 round is too few, 6 are needed"
 
 
 def test_many_figures_need_more_rounds_to_be_different_but_not_to_be_the_same() -> None:
