@@ -31,6 +31,7 @@ FOREIGN = frozenset(
         "LINES",
         "PAGER",
         "PYTEST_ADDOPTS",
+        "PYTHONDONTWRITEBYTECODE",
         "SOURCE_DATE_EPOCH",
         "TTY_COMPATIBLE",
         "TTY_INTERACTIVE",

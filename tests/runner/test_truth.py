@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -54,9 +55,16 @@ def effort(server: Server, value: str | None) -> requests.Response:
 
 
 def test_a_stock_server_knows_none_of_the_flags(release: str, tmp_path: Path) -> None:
-    said = refused(runner.stock(release), tmp_path, *FLAGS)
+    """The program, and the one that the tests fork instead of it, word for word."""
+    said = refused(runner.stock(release), tmp_path / "program", *FLAGS, program=True)
     wrong = said.partition("unrecognized arguments:")[2]
     assert all(flag in wrong for flag in FLAGS), said
+    forked = refused(runner.stock(release), tmp_path / "forked", *FLAGS)
+    assert timeless(forked) == timeless(said)
+
+
+def timeless(log: str) -> str:
+    return re.sub(r"\b\d\d-\d\d \d\d:\d\d:\d\d\b", "WHEN", log)
 
 
 @pytest.mark.serves("stock")

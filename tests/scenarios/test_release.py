@@ -62,7 +62,10 @@ verdicts = ["better", "same", "inconclusive", "worse"]
 first = true
 """
 # Of fewer tokens a busy machine may bring all at once, and then they have no rate.
-MEASURED = ("--context", "256", "--concurrency", "1", "--tokens", "64", "--rounds", "2")
+MEASURED = (
+    *("--context", "256", "--concurrency", "1", "--tokens", "64"),
+    *("--rounds", "1", "--warmup", "0"),
+)
 
 
 @pytest.fixture

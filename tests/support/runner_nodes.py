@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tests.support.netns import Node, two_nodes
 from tests.support.runner import Runner
-from tests.support.runner_server import Server, command, started, wait
+from tests.support.runner_server import Process, Server, command, started, wait
 
 _PORT = 8000
 """Nobody else is on the nodes."""
@@ -25,19 +25,19 @@ def serving_on_two(
 ) -> Iterator[Server]:
     """A server with two tensor-parallel ranks, one on each node; `models` is what each node has.
 
-    Its logs are in `folder`/0 and `folder`/1. Raises StartFailed with the first rank's log.
+    Its logs are in `folder`/0 and `folder`/1. With `env` both start as everybody starts them, else
+    a Python that is kept forks them. Raises StartFailed with the first rank's log.
     """
-    engines = [replace(runner, model=model) for model in models]
     with two_nodes() as nodes:
-        lines = [
-            node.command(*command(engine, *_flags(rank, nodes), *flags, port=_PORT))
-            for rank, (node, engine) in enumerate(zip(nodes, engines, strict=True))
-        ]
+
+        def on(rank: int) -> AbstractContextManager[tuple[Process, Path]]:
+            engine, node = replace(runner, model=models[rank]), nodes[rank]
+            words = command(engine, *_flags(rank, nodes), *flags, port=_PORT)
+            place = folder / str(rank)
+            return started(words, engine, place, _env(node, env), kept=not env, node=node)
+
         # The one without an API first: it waits for the other.
-        with (
-            started(lines[1], engines[1], folder / "1", _env(nodes[1], env)) as (peer, _),
-            started(lines[0], engines[0], folder / "0", _env(nodes[0], env)) as (first, log),
-        ):
+        with on(1) as (peer, _), on(0) as (first, log):
             server = Server(f"http://127.0.0.1:{_PORT}", log, first, nodes[0])
             wait(server, peer)
             yield server

@@ -17,9 +17,11 @@ from typing import Any
 
 import requests
 
+from tests.support import runner_kept
 from tests.support.netns import Node
 from tests.support.runner import Runner
 
+Process = subprocess.Popen[bytes] | runner_kept.Forked
 READY_S = 300
 """A start takes some 35 s on two idle cores."""
 
@@ -38,9 +40,7 @@ class Server:
     `node`: where its loopback is, if not here.
     """
 
-    def __init__(
-        self, url: str, log: Path, process: subprocess.Popen[bytes], node: Node | None = None
-    ) -> None:
+    def __init__(self, url: str, log: Path, process: Process, node: Node | None = None) -> None:
         self.url = url
         self._log = log
         self.process = process
@@ -129,14 +129,22 @@ def environment(runner: Runner, folder: Path, sockets: Path) -> dict[str, str]:
 
 @contextmanager
 def serving(
-    runner: Runner, folder: Path, *flags: str, env: Mapping[str, str] | None = None
+    runner: Runner,
+    folder: Path,
+    *flags: str,
+    env: Mapping[str, str] | None = None,
+    program: bool = False,
 ) -> Iterator[Server]:
     """A server with these flags after the usual ones; gone, with all its children, at the end.
 
-    `folder` is for its log and its home; it is made. Raises StartFailed.
+    `folder` is for its log and its home; it is made. A Python that is kept forks it
+    (tests/support/runner_kept.py): not with `program`, nor one with another environment, nor one
+    that is installed, which start as everybody starts them. Raises StartFailed.
     """
     port = _free_port()
-    with started(command(runner, *flags, port=port), runner, folder, env or {}) as (process, log):
+    words = command(runner, *flags, port=port)
+    kept = not (program or env or runner.overlay is None)
+    with started(words, runner, folder, env or {}, kept=kept) as (process, log):
         server = Server(f"http://127.0.0.1:{port}", log, process)
         wait(server)
         yield server
@@ -144,24 +152,36 @@ def serving(
 
 @contextmanager
 def started(
-    command: Sequence[str], runner: Runner, folder: Path, env: Mapping[str, str]
-) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    command: Sequence[str],
+    runner: Runner,
+    folder: Path,
+    env: Mapping[str, str],
+    *,
+    kept: bool = False,
+    node: Node | None = None,
+) -> Iterator[tuple[Process, Path]]:
     """A process and its log; gone, with all its children, at the end, or the test fails.
 
-    `folder` is for its log and its home; it is made.
+    `folder` is for its log and its home; it is made. `kept`: forked by a Python that is kept.
+    `node`: where it is, if not here.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
     with tempfile.TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as sockets:
+        whole = {**environment(runner, folder, Path(sockets)), **env}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env={**environment(runner, folder, Path(sockets)), **env},
-                start_new_session=True,
+            process: Process = (
+                runner_kept.start(command, output, folder, whole, node and node.namespace)
+                if kept
+                else subprocess.Popen(
+                    node.command(*command) if node else command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder,
+                    env=whole,
+                    start_new_session=True,
+                )
             )
         try:
             yield process, log
@@ -171,17 +191,17 @@ def started(
     assert not left, f"the server left processes behind: {left}\n{said[-3000:]}"
 
 
-def refused(runner: Runner, folder: Path, *flags: str) -> str:
+def refused(runner: Runner, folder: Path, *flags: str, program: bool = False) -> str:
     """What a server said that did not start with these flags."""
     try:
-        with serving(runner, folder, *flags):
+        with serving(runner, folder, *flags, program=program):
             pass
     except StartFailed as failed:
         return failed.log
     raise AssertionError(f"the server started with {flags}")
 
 
-def stop(process: subprocess.Popen[bytes], *, patience_s: float = 30) -> list[str]:
+def stop(process: Process, *, patience_s: float = 30) -> list[str]:
     """Ends the server as a user does; the processes that had to be killed after that."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -213,7 +233,7 @@ def _session(leader: int) -> dict[int, str]:
     return found
 
 
-def wait(server: Server, *others: subprocess.Popen[bytes]) -> None:
+def wait(server: Server, *others: Process) -> None:
     """Until it is up; `others` are processes that it needs. Raises StartFailed."""
     until = time.monotonic() + READY_S
     while time.monotonic() < until:
