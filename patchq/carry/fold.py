@@ -169,6 +169,8 @@ def fold(
             if verdict.action in ("keep", "shrink", "ask"):
                 mark = importer.commit(message(patch), ident(patch), parent, writes)
                 parent = mark
+            if verdict.action in ("keep", "shrink"):
+                # What still asks may go: its answer folds the series again.
                 written |= {file.new_path for file in files}
             steps.append(
                 _Step(

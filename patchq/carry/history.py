@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from patchq.carry import rangediff
+from patchq.carry import landings
 from patchq.carry.ranges import Range
 from patchq.carry.tracks import files_of
 from patchq.config import QueueConfig
@@ -19,10 +19,9 @@ from patchq.gitstore import log
 from patchq.judge import change as changes_of
 from patchq.judge import commits as words
 from patchq.judge import history, pulls, twin
-from patchq.judge import past as past_rules
 from patchq.judge.change import Change
-from patchq.judge.model import Cause, Known, Landing, Past, Signal
-from patchq.queue.diff import NotCanonical, parse
+from patchq.judge.model import Cause, Known, Past, Signal
+from patchq.judge.moved import moved
 from patchq.queue.patch import Patch
 from patchq.queue.series import RETIRED
 from patchq.upstream.pulls import Pull
@@ -113,9 +112,11 @@ class Gatherer:
         replacing = {name: self._replacing(origins[name]) for name in changes}
         gone = [(patch, changes_of.change(files_of(patch))) for patch in self.retired]
         every = [*changes.values(), *(change for _, change in gone)]
+        paths = {path for each in every for path in each.paths}
+        names = moved(range_.commits, paths)
         told = words.relevant(
             range_.commits,
-            {path for each in every for path in each.paths},
+            paths | names.keys(),
             {number for each in changes.values() for number in each.numbers}
             | {number for numbers in replacing.values() for number in numbers},
         )
@@ -139,7 +140,7 @@ class Gatherer:
                     past = replace(past, superseded=by.landings[-1])
             if past != Past():
                 found[name] = past
-        return _compared(range_, {patch.name: patch for patch in patches}, found)
+        return landings.compared(range_, {patch.name: patch for patch in patches}, found, names)
 
     def _change(self, patch: Patch, origin: Origin) -> Change:
         merged = tuple(
@@ -187,7 +188,7 @@ def _with_notes(
     a template has copies.
     """
     notes = {patch.name: twin.notes(files_of(patch)) for patch in patches}
-    wanted = {oid for each in notes.values() for oid in each.values()}
+    wanted = {oid for each in notes.values() for oid in each.values()} - {changes_of.EMPTY}
     added: dict[str, set[bytes]] = {}
     for commit in range_.commits:
         for its in commit.changes:
@@ -205,65 +206,3 @@ def _with_notes(
         )
         for name, its in changes.items()
     }
-
-
-def _compared(
-    range_: Range, patches: Mapping[str, Patch], pasts: Mapping[str, Past]
-) -> dict[str, Past]:
-    """With the release of each landing, and in how many hunks its text is another."""
-    wanted = [
-        (name, landing.commit)
-        for name, past in pasts.items()
-        if past.reverted is None and (past.named or past.twin or past.share >= past_rules.SOME)
-        for landing in past.landings
-    ]
-    theirs = range_.versions({commit for _, commit in wanted})
-    differs = {
-        (name, commit): rangediff.hunks(difference(patches[name], theirs[commit]))
-        for name, commit in wanted
-        if theirs[commit]
-    }
-
-    def placed(name: str, landing: Landing) -> Landing:
-        return replace(
-            landing,
-            release=range_.release_of(landing.commit),
-            differs=differs.get((name, landing.commit)),
-        )
-
-    return {
-        name: replace(
-            past,
-            landings=tuple(placed(name, each) for each in past.landings),
-            reverted=placed(name, past.reverted) if past.reverted else None,
-            superseded=placed(name, past.superseded) if past.superseded else None,
-            held=changes_of.held(
-                files_of(patches[name]),
-                [theirs[each.commit] for each in past.landings if each.commit in theirs],
-            ),
-            loose=_loose(patches[name], past, theirs),
-        )
-        for name, past in pasts.items()
-    }
-
-
-def _loose(patch: Patch, past: Past, theirs: Mapping[str, bytes]) -> dict[bytes, int]:
-    """The lines of a patch for which the landing that its note tells of has no place."""
-    text = theirs.get(past.landings[-1].commit, b"") if past.twin else b""
-    files = files_of(patch)
-    try:
-        its = parse(rangediff.limited(text, {f.path for f in files}), patch.file) if text else ()
-    except NotCanonical:
-        return {}
-    return twin.left_over(files, its)
-
-
-def difference(patch: Patch, theirs: bytes) -> str:
-    """What upstream made of a patch: the range-diff to its commit, in the patch's own files.
-
-    Empty where the commit is: a merge can leave out all that it merges.
-    """
-    if not theirs:
-        return ""
-    paths = {file.path for file in files_of(patch)}
-    return rangediff.between(patch.diff, rangediff.limited(theirs, paths))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from patchq.carry import checks
+from patchq.carry import checks, landings
 from patchq.carry.causes import with_causes
 from patchq.carry.fold import Carried, Carry, Knowing
-from patchq.carry.history import Gatherer, difference
+from patchq.carry.history import Gatherer
 from patchq.carry.ranges import Range, Unreached, opened
+from patchq.carry.tracks import files_of
 from patchq.carry.workspace import Queue
 from patchq.gitstore.store import Store
 from patchq.judge.model import Signal
+from patchq.judge.moved import moved
 from patchq.progress import SILENT, Progress
 from patchq.queue import patch as patches
 from patchq.queue.patch import Patch
@@ -114,11 +116,13 @@ def _shown(carry: Carry, range_: Range) -> Carry:
     }
     known = {each.id for each in range_.commits}
     commits = {name: next((r for r in refs if r in known), "") for name, refs in taken.items()}
-    versions = range_.versions({commit for commit in commits.values() if commit})
+    paths = {file.path for each in carry.patches for file in files_of(each.patch)}
+    wanted = {commit for commit in commits.values() if commit}
+    versions = landings.versions(range_, wanted, moved(range_.commits, paths))
     return replace(
         carry,
         patches=tuple(
-            replace(each, upstream=difference(each.patch, versions[commit]))
+            replace(each, upstream=landings.difference(each.patch, versions[commit]))
             if (commit := commits.get(each.patch.name))
             else each
             for each in carry.patches

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from patchq.paths import lossless, show
 from patchq.queue.diff import same_path
+from patchq.queue.patch import quote
 
 _HUNK = re.compile(rb"^@@ -[0-9,]+ \+[0-9,]+ @@.*$", re.MULTILINE)
 _INDEX = re.compile(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}.*\n", re.MULTILINE)
@@ -44,10 +46,32 @@ def between(old: bytes, new: bytes, moved: Mapping[bytes, bytes] | None = None) 
 
 def limited(diff: bytes, paths: Collection[bytes]) -> bytes:
     """The parts of a diff that are about `paths`."""
-    starts = [found.start() for found in _FILE.finditer(diff)]
-    parts = [diff[start:end] for start, end in zip(starts, [*starts[1:], len(diff)], strict=True)]
-    found = ((_FILE.match(part), part) for part in parts)
-    return b"".join(part for head, part in found if head and same_path(head[1]) in paths)
+    return b"".join(part for path, part in _parts(diff) if path in paths)
+
+
+def renamed(diff: bytes, names: Mapping[bytes, bytes]) -> bytes:
+    """The diff with each file that `names` has under the name given there, unless that is in it, or
+    would be twice.
+    """
+    parts = _parts(diff) if names else []
+    taken = Counter(path for path, _ in parts)
+    taken.update(names[path] for path in [*taken] if path in names)
+    free = {path: to for path, to in names.items() if path in taken and taken[to] == 1}
+    if not free:
+        return diff
+    return b"".join(_headed(part, free[path]) if path in free else part for path, part in parts)
+
+
+def _headed(part: bytes, path: bytes) -> bytes:
+    """One file's part of a diff with `path` in its head."""
+    head, mark, rest = part.partition(b"\n@@")
+    old, new = quote(b"a/" + path), quote(b"b/" + path)
+    lines = [b"diff --git %b %b" % (old, new), *head.split(b"\n")[1:]]
+    for at, line in enumerate(lines):
+        for sign, name in ((b"--- ", old), (b"+++ ", new)):
+            if line.startswith(sign) and line != sign + b"/dev/null":
+                lines[at] = sign + name
+    return b"\n".join(lines) + mark + rest
 
 
 def hunks(range_diff: str) -> int:
@@ -62,11 +86,16 @@ def changes_lines(range_diff: str) -> bool:
 
 def _files(diff: bytes) -> list[tuple[bytes, bytes]]:
     """Path and text of each file's part, without what changes with every release."""
-    starts = list(_FILE.finditer(diff))
-    ends = [*(found.start() for found in starts[1:]), len(diff)][: len(starts)]
+    return [(path, _plain(part.partition(b"\n")[2])) for path, part in _parts(diff)]
+
+
+def _parts(diff: bytes) -> list[tuple[bytes, bytes]]:
+    """Path and text of each file's part."""
+    heads = list(_FILE.finditer(diff))
+    ends = [*(head.start() for head in heads[1:]), len(diff)][: len(heads)]
     return [
-        (same_path(found[1]), _plain(diff[found.end() : end]))
-        for found, end in zip(starts, ends, strict=True)
+        (same_path(head[1]), diff[head.start() : end])
+        for head, end in zip(heads, ends, strict=True)
     ]
 
 

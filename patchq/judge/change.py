@@ -14,6 +14,8 @@ FEW = 3
 """Lines from which agreement is no chance."""
 LETTERS = 5
 """Letters and digits of a line from which it tells something: `else:` stands everywhere."""
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""Git's id of a file without content, of which a repository has many."""
 
 _NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 
@@ -25,8 +27,8 @@ class Change:
     `added` and `removed` hold the telling lines (without ends; moves cancel), all where hardly
     one tells. `numbers` are the pull requests that it came from, `ids` upstream's commits that it
     says it is; `hints` are numbers that may be of another repository. `notes`: its
-    new files that say in sentences what it is for (see `twin`), with the ids of their contents;
-    `marks`: those by which a commit can be known for its landing.
+    new files that say in sentences, or in their names alone, what it is for (see `twin`), with the
+    ids of their contents; `marks`: those by which a commit can be known for its landing.
     """
 
     added: Mapping[bytes, int]
@@ -96,17 +98,33 @@ def held(files: Iterable[FileDiff], theirs: Iterable[bytes]) -> dict[bytes, floa
                 found[line[:1], line[1:].rstrip()] += 1
     shares = {}
     for file in files:
-        mine: Counter[tuple[bytes, bytes]] = Counter()
-        for hunk in file.hunks:
-            for atom in hunk.atoms:
-                old = hunk.old[atom.start - hunk.start : atom.end - hunk.start]
-                mine.update((b"+", line.rstrip()) for line in atom.new if line.strip())
-                mine.update((b"-", line.rstrip()) for line in old if line.strip())
+        mine = _signed(file)
         total = sum(mine.values())
         here = sum((mine & found).values())
         about = b"diff --git a/%b b/%b" % (file.path, file.path) in heads
         shares[file.path] = here / total if total else float(about)
     return shares
+
+
+def made(file: FileDiff, theirs: Iterable[FileDiff]) -> bool:
+    """Whether upstream's diffs make all that a patch does to a file, line by line, in that file."""
+    found: Counter[tuple[bytes, bytes]] = Counter()
+    for each in theirs:
+        if each.path == file.path:
+            found.update(_signed(each))
+    mine = _signed(file)
+    return bool(mine) and mine <= found
+
+
+def _signed(file: FileDiff) -> Counter[tuple[bytes, bytes]]:
+    """The lines of a file that a diff adds and removes, with their signs; blank ones left out."""
+    found: Counter[tuple[bytes, bytes]] = Counter()
+    for hunk in file.hunks:
+        for atom in hunk.atoms:
+            old = hunk.old[atom.start - hunk.start : atom.end - hunk.start]
+            found.update((b"+", line.rstrip()) for line in atom.new if line.strip())
+            found.update((b"-", line.rstrip()) for line in old if line.strip())
+    return found
 
 
 def tells(line: bytes) -> bool:

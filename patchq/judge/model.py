@@ -79,12 +79,14 @@ class Past:
     back for good. `named`: the words by which they are known ("#123"), empty where only lines say
     so. `whole`: all its pull requests landed. `share`: of its `lines` telling lines those that
     landed, `stands`: those that no later commit took out (`rewritten`: none that did was about
-    nothing else); `unit`: the share of all patches of the
-    same pull request together. `superseded`: the landing of another pull request that replaced
-    its own. `paths`: of its own that the landings touched; `held`: of each of its paths the share
-    of lines that the landings change as well; `restated`: its notes (new files, see `twin`) that
-    they add too, in other words perhaps. `twin`: the note that the landing adds byte for byte, by
-    which it is known, and `loose`: of each path that it changes too, the lines it has no place for.
+    nothing else); `unit`: the share of all patches of the same pull request together.
+    `superseded`: the landing of another pull request that replaced its own. `paths`: of its own
+    that the landings touched; `moved`: those that upstream moved as they were, and whether the
+    landings make every line of the patch there, under whichever name; `held`: of each of its paths
+    the share of lines that the landings change as well; `restated`: its notes (new files, see
+    `twin`) that they add too, in other words perhaps. `twin`: the note that the landing adds byte
+    for byte, by which it is known, and `loose`: of each path that it changes too, the lines it has
+    no place for.
     """
 
     landings: tuple[Landing, ...] = ()
@@ -98,6 +100,7 @@ class Past:
     reverted: Landing | None = None
     superseded: Landing | None = None
     paths: frozenset[bytes] = frozenset()
+    moved: Mapping[bytes, bool] = field(default_factory=dict)
     held: Mapping[bytes, float] = field(default_factory=dict)
     restated: frozenset[bytes] = frozenset()
     twin: bytes = b""

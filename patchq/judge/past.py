@@ -33,6 +33,8 @@ SPARE = 0.01
 """Share of a patch's lines that may be left over in files that the landing has."""
 ALL = 1_000_000
 """Lines: a change of its own."""
+GONE = "deleted upstream"
+"""The conflict of a file that upstream has no more, at least under this name."""
 
 
 def weigh(seen: Observation, plain: Judgement) -> Judgement:
@@ -128,7 +130,7 @@ def _left(file: FileSeen, past: Past) -> int:
     missing = _missing(file, past)
     if file.merge == "empty" or file.path in past.restated or _went_later(file, past):
         return 0
-    if held < SOME:
+    if held < SOME or (file.kind == GONE and file.path in past.moved):
         return ALL
     if file.merge == "clean":
         if file.added and held >= HALF:
@@ -144,9 +146,15 @@ def _left(file: FileSeen, past: Past) -> int:
 
 
 def _went_later(file: FileSeen, past: Past) -> bool:
-    """Whether upstream took the landing into the file before it took the file away."""
-    held = past.held.get(file.path, 0.0)
-    return file.kind == "deleted upstream" and file.path in past.paths and held >= HALF
+    """Whether upstream took the landing into the file before it took the file away.
+
+    A file that has only another name still lacks what the landing lacks.
+    """
+    if file.kind != GONE:
+        return False
+    if file.path in past.moved:
+        return past.moved[file.path]
+    return file.path in past.paths and past.held.get(file.path, 0.0) >= HALF
 
 
 def _missing(file: FileSeen, past: Past) -> int:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from patchq.judge.change import tells
+from patchq.judge.change import EMPTY, tells
 from patchq.judge.commits import Told
 from patchq.judge.model import FileSeen, Past
 from patchq.judge.parsed import parsed
@@ -26,13 +26,16 @@ END = b"\0"
 """Stands for the line before the first, and after the last one."""
 _WORD = re.compile(r"[(\"'*]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[.,;:!?)\"'*]*")
 _CODE = re.compile(r"`+[^`]*`+|:[a-z]+:")
+_DOCUMENT = (b".md", b".rst")
+_FRAGMENT = re.compile(rb"[^./]+\.[a-z]+\.(?:md|rst)")
 _LEGAL = re.compile(rb"(?:^|/)(?:licen[cs]e|copying|notice|authors)[^/]*$", re.I)
 
 
 def notes(files: Iterable[FileDiff]) -> dict[bytes, str]:
     """The notes that a patch adds, with the ids of their contents.
 
-    Code and what programs write is none; a licence says nothing of the patch.
+    Code and what programs write is none; a licence says nothing of the patch. An empty changelog
+    fragment (`7.trivial.rst`) is one: its name says all of it, and projects ask for it.
     """
     return {
         file.path: file.new_oid
@@ -42,8 +45,12 @@ def notes(files: Iterable[FileDiff]) -> dict[bytes, str]:
         and file.new_mode in REGULAR
         and not file.binary
         and not _LEGAL.search(file.path)
-        and _is_prose(b"".join(line for hunk in file.hunks for line in hunk.new))
+        and (_is_blank(file) or _is_prose(b"".join(line for h in file.hunks for line in h.new)))
     }
+
+
+def _is_blank(file: FileDiff) -> bool:
+    return file.new_oid == EMPTY and _is_fragment(file.path)
 
 
 def _is_prose(data: bytes) -> bool:
@@ -116,13 +123,34 @@ def shares_a_path(one: Told, other: Told) -> bool:
     return not {c.path for c in one.commit.changes}.isdisjoint(c.path for c in other.commit.changes)
 
 
-def restated(known: Iterable[bytes], landings: Iterable[Told]) -> frozenset[bytes]:
+def restated(known: Mapping[bytes, str], landings: Iterable[Told]) -> frozenset[bytes]:
     """The notes that a landing adds too, in whatever words, or another one that differs in its
-    ending: review asks for `7.misc.rst` in place of `7.bugfix.rst`.
+    ending: review asks for `7.misc.rst` in place of `7.bugfix.rst`. Of an empty one nothing is
+    left where the landing adds a fragment of its own to that folder.
     """
     changes = [each for told in landings for each in told.commit.changes]
-    theirs = {_stem(each.path) for each in changes if each.status == "A"}
-    return frozenset(path for path in known if _stem(path) in theirs)
+    added = [each.path for each in changes if each.status == "A"]
+    stems = {_stem(path) for path in added}
+    folders = {_shelf(path) for path in added if _is_fragment(path)}
+    return frozenset(
+        path
+        for path, oid in known.items()
+        if _stem(path) in stems or (oid == EMPTY and _shelf(path) in folders)
+    )
+
+
+def documents(files: Iterable[FileDiff]) -> frozenset[bytes]:
+    """The documents that a patch adds."""
+    return frozenset(file.path for file in files if file.added and file.path.endswith(_DOCUMENT))
+
+
+def _is_fragment(path: bytes) -> bool:
+    return bool(_FRAGMENT.fullmatch(path.rpartition(b"/")[2]))
+
+
+def _shelf(path: bytes) -> tuple[bytes, bytes]:
+    """The folder of a file and the last ending of its name."""
+    return path.rpartition(b"/")[0], path.rpartition(b".")[2]
 
 
 def _stem(path: bytes) -> bytes:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.bench import replay_truth
 from tests.bench.measure import git
+from tests.bench.replay_truth import Commit
 
 AS_CARRIED, CHANGED, REVERTED = "as carried", "changed in review", "reverted"
 BUNDLED, OTHER, LATER, NEVER = "bundled", "other number", "landed later", "never landed"
@@ -20,8 +22,6 @@ LANDED = (AS_CARRIED, CHANGED, OTHER)
 LARGEST = 1500
 """Lines of a patch; larger ones say little of a queue of patches."""
 
-_OWN = re.compile(r"\(#(\d+)\)\s*$|^Merge pull request #(\d+) from ")
-_REVERT = re.compile(r"revert|back ?out", re.I)
 _PICKED = re.compile(r"cherry[- ]picked from commit ([0-9a-f]{40})")
 
 
@@ -50,19 +50,6 @@ class Replay:
     new: str
     items: list[Item] = field(default_factory=list)
     branch: str = "series"
-
-
-@dataclass(frozen=True)
-class _Commit:
-    id: str
-    parents: tuple[str, ...]
-    subject: str
-    body: str
-
-    @property
-    def number(self) -> int | None:
-        found = _OWN.search(self.subject)
-        return int(found[1] or found[2]) if found else None
 
 
 class Builder:
@@ -98,25 +85,25 @@ class Builder:
     def _commit(self, name: str) -> str:
         return self._in_mirror("rev-parse", "--verify", f"{name}^{{commit}}").strip()
 
-    def _range(self, *range_: str) -> list[_Commit]:
+    def _range(self, *range_: str) -> list[Commit]:
         out = self._git(
             "log", "--topo-order", "--reverse", "-z", "--format=%H%x01%P%x01%s%x01%b", *range_
         )
         parts = [record.split("\x01", 3) for record in out.split("\0") if record]
-        return [_Commit(a, tuple(b.split()), c, d) for a, b, c, d in parts]
+        return [Commit(a, tuple(b.split()), c, d) for a, b, c, d in parts]
 
     def build(self, most: int) -> Replay:
         inside = self._range(self.new, f"^{self.old}")
         known = self._range(self.old, self.new, self.top)
         everywhere = {each.number: each for each in known if each.number}
         here = {each.number: each for each in inside if each.number in self.heads}
-        reverted = self._reverted(inside)
+        ids = self._patch_ids(each.id for each in inside)
+        reverted = replay_truth.reverted(inside, ids)
         after = {each.id for each in self._range(self.top, f"^{self.new}", f"^{self.old}")}
         born = int(self._git("log", "-1", "--format=%ct", self.old))
         died = int(self._git("log", "-1", "--format=%ct", self.new))
-        ids = self._patch_ids(each.id for each in inside)
         picked = {oid for each in inside for oid in _PICKED.findall(each.body)}
-        found: list[tuple[int, str, _Commit | None]] = []
+        found: list[tuple[int, str, Commit | None]] = []
         for number, head in sorted(self.heads.items()):
             commit = here.get(number)
             if commit is not None:
@@ -139,11 +126,11 @@ class Builder:
         if self._is_ancestor(head, self.top) or self._is_ancestor(head, self.new):
             return ""
         mine = self._patch_id(base, head)
-        if mine in ids:
+        if mine in ids.values():
             return OTHER
         return NEVER if mine else ""
 
-    def _stack(self, chosen: list[tuple[int, str, _Commit | None]]) -> Replay:
+    def _stack(self, chosen: list[tuple[int, str, Commit | None]]) -> Replay:
         replay = Replay(self.repo, self.mirror, *self.names)
         tip = self.old
         waiting: list[tuple[int, str, str]] = []
@@ -152,6 +139,8 @@ class Builder:
             if state is None:
                 continue
             base, head = state
+            if self._is_known(base, head):
+                continue
             kind = truth
             if commit is not None and truth == "landed":
                 same = self._patch_id(base, head) == self._patch_id(commit.parents[0], commit.id)
@@ -171,8 +160,7 @@ class Builder:
                     kind, numbers, heads = BUNDLED, (first, number), (its_head, head)
             if made is None:
                 continue
-            if kind in (NEVER, LATER, BUNDLED) and self._is_there(tip, made):
-                kind = OTHER
+            kind = self._by_lines(kind, tip, made)
             name = "-".join(f"p{each}" for each in numbers)
             replay.items.append(Item(name, kind, numbers, heads, made))
             tip = made
@@ -188,13 +176,36 @@ class Builder:
             tip = self._write(f"{item.commit}^{{tree}}", tip, message(item))
         self._git("update-ref", f"refs/heads/{name}", tip)
 
-    def _is_there(self, tip: str, made: str) -> bool:
-        """Whether the change, put on the new release, changes nothing: it landed, unnumbered."""
+    def _by_lines(self, kind: str, tip: str, made: str) -> str:
+        """The kind where lines tell what no number does: it landed, or was taken back for good."""
         root = self._write(f"{tip}^{{tree}}", None, "base")
         one = self._write(f"{self.new}^{{tree}}", root, "one")
         two = self._write(f"{made}^{{tree}}", root, "two")
         tree = self._try("merge-tree", "--write-tree", one, two)
-        return tree == self._git("rev-parse", f"{self.new}^{{tree}}").strip()
+        if tree == self._git("rev-parse", f"{self.new}^{{tree}}").strip():
+            return OTHER if kind in (NEVER, LATER, BUNDLED) else kind
+        if kind in (NEVER, LATER) and self._stands(tip, made):
+            return OTHER
+        gone = tree != "" and kind in LANDED and self._stands(tip, made) is False
+        return REVERTED if gone else kind
+
+    def _stands(self, tip: str, made: str) -> bool | None:
+        """Whether a commit of the range makes the whole change, and none takes it back later."""
+        options, range_ = replay_truth.DIFF, (self.new, f"^{self.old}")
+        diff = git("diff-tree", "-r", "-p", *options, tip, made, cwd=self.repo, env=self.env)
+        paths = self._paths(tip, made)
+        log = git(*replay_truth.LOG, *options, *range_, "--", *paths, cwd=self.repo, env=self.env)
+        return replay_truth.stands(replay_truth.lines(diff), log.split(b"\0"))
+
+    def _is_known(self, base: str, head: str) -> bool:
+        """Whether the old release has the very change already, as a pick on its branch."""
+        paths = self._paths(base, head)
+        listed = self._git("rev-list", "-n", "300", self.old, f"^{base}", "--", *paths).split()
+        return self._patch_id(base, head) in self._patch_ids(iter(listed)).values()
+
+    def _paths(self, one: str, other: str) -> list[str]:
+        names = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", one, other)
+        return [f":(literal){name}" for name in names.split("\0") if name]
 
     def _state(self, number: int, *, early: bool) -> tuple[str, str] | None:
         """(base, head) of a pull request, whole or as it was when half its commits stood."""
@@ -266,50 +277,12 @@ class Builder:
         return self._git("patch-id", "--verbatim", data=diff).partition(" ")[0]
 
     def _patch_ids(self, commits: Iterator[str]) -> dict[str, str]:
+        """The patch id of each commit that changes something, merges against their first parent."""
         listed = "".join(f"{oid}\n" for oid in commits).encode()
-        args = ("diff-tree", "--stdin", "-r", "-p", "--no-renames")
+        args = ("diff-tree", "--stdin", "-r", "-p", "--no-renames", "--diff-merges=first-parent")
         diffs = git(*args, cwd=self.repo, env=self.env, data=listed)
         out = self._git("patch-id", "--verbatim", data=diffs)
-        return dict(line.split(" ") for line in out.splitlines())
-
-    def _reverted(self, inside: list[_Commit]) -> set[str]:
-        """Commits of the range that a later one of it takes back, and none brings again."""
-        order = {each.id: place for place, each in enumerate(inside)}
-        gone: dict[str, str] = {}
-        for each in inside:
-            if _REVERT.search(each.subject) and 'Revert "Revert' not in each.subject:
-                for target in self._targets(each, inside, order):
-                    gone[target] = each.id
-        # Brought again: by a commit whose change is that of the one taken back.
-        ids = {oid: key for key, oid in self._patch_ids(iter(order)).items()}
-        back = {
-            target
-            for target, revert in gone.items()
-            if any(
-                oid != target and ids.get(oid) == ids.get(target) and order[oid] > order[revert]
-                for oid in order
-            )
-        }
-        return set(gone) - back
-
-    @staticmethod
-    def _targets(each: _Commit, inside: list[_Commit], order: dict[str, int]) -> Iterator[str]:
-        named = {int(n) for n in re.findall(r"#(\d+)|PR (?=\d)", each.subject) if n}
-        named |= {int(n) for n in re.findall(r"\bPR (\d+)", each.subject)}
-        named |= {int(n) for n in re.findall(r"^Reverts \S*#(\d+)", each.body, re.M)}
-        named -= {each.number or 0}
-        ids = re.findall(r"This reverts commit ([0-9a-f]{7,40})", each.body)
-        quoted = re.match(r'Revert "(.*)"', each.subject)
-        for other in inside:
-            if order[other.id] >= order[each.id]:
-                continue
-            plain = re.sub(r"\s*\(#\d+\)$", "", other.subject)
-            if (
-                other.number in named
-                or any(other.id.startswith(oid) for oid in ids)
-                or (quoted and re.sub(r"\s*\(#\d+\)$", "", quoted[1]) == plain)
-            ):
-                yield other.id
+        return {oid: key for key, oid in (line.split(" ") for line in out.splitlines())}
 
 
 def _numbered(item: Item) -> str:
@@ -319,10 +292,10 @@ def _numbered(item: Item) -> str:
 
 
 def _spread(
-    found: list[tuple[int, str, _Commit | None]], most: int
-) -> list[tuple[int, str, _Commit | None]]:
+    found: list[tuple[int, str, Commit | None]], most: int
+) -> list[tuple[int, str, Commit | None]]:
     """At most `most`, evenly spread in each kind; the rare kinds whole; in order of number."""
-    kinds: dict[str, list[tuple[int, str, _Commit | None]]] = {}
+    kinds: dict[str, list[tuple[int, str, Commit | None]]] = {}
     for each in found:
         kinds.setdefault(each[1], []).append(each)
     shares = {"landed": most * 6 // 10, LATER: most * 15 // 100, NEVER: most // 4}

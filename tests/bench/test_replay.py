@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import judged
+from tests.bench import judged, replay_truth
 from tests.bench.measure import hermetic
 from tests.bench.replay import odd, table
 from tests.bench.replay_build import Builder, Item, Replay
@@ -57,6 +57,67 @@ def test_the_truth(replay: Replay) -> None:
         "p5": "reverted",
         "p6": "other number",
     }
+
+
+def test_what_no_number_tells(tmp_path: Path) -> None:
+    """By its lines #1 landed, #2 was taken out again, #3 came in half; v1 has #4 already."""
+    up = History(tmp_path / "mirror.git")
+    up.commit("Start").write("a.py", TEXT).write("b.py", TEXT).tag("v0")
+    up.commit("Change 4, picked").edit("b.py", *new(40, 4))
+    up.commit("Move it").edit("b.py", *reversed(new(40, 4))).edit("b.py", *new(70, 4)).tag("v1")
+    for number, (name, at) in enumerate([("a.py", 5), ("a.py", 40), ("b.py", 5)], 1):
+        up.branch(f"pr{number}", at="v1").commit("Change").edit(name, *new(at, number))
+    up.branch("pr4", at="v0").commit("Change").edit("b.py", *new(40, 4))
+    main = up.branch("main", at="v1")
+    whole = main.commit("Many things").edit("a.py", *new(5, 1)).edit("a.py", b"line 4\n", b"4\n")
+    whole.edit("b.py", b"line 5\n", new(5, 3)[1][:90])
+    main.commit("Change 2, by another").edit("a.py", *new(40, 2))
+    gone = main.commit("Tidy").edit("a.py", *reversed(new(40, 2)))
+    gone.edit("b.py", b"line 9\n", b"9\n").tag("v2")
+    up.save()
+    for number in range(1, 5):
+        git(up.path, "update-ref", f"refs/pull/{number}/head", f"refs/heads/pr{number}")
+
+    found = Builder(up.path, "v1", "v2", tmp_path / "work", hermetic(tmp_path / "home")).build(60)
+
+    assert {item.name: item.kind for item in found.items} == {
+        "p1": "other number",
+        "p2": "reverted",
+        "p3": "never landed",
+    }
+
+
+MINE = b"diff --git a/x b/x\n@@ -1 +1 @@\n-was here\n+is here  \n"
+BACK = b"diff --git a/x b/x\n@@ -1,2 +1,3 @@\n-is here\n-other\n+was here\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "truth"),
+    [
+        ([], None),
+        ([MINE], True),
+        ([MINE.replace(b"-was", b"-less\n-was")], True),
+        ([MINE, BACK], False),
+        ([MINE, BACK, MINE], True),
+        ([MINE.replace(b"x", b"y")], None),
+        ([MINE.replace(b"is", b"was")], None),
+        ([MINE.replace(b"-was here", b"")], None),
+    ],
+    ids=["no", "made", "and more", "back", "again", "elsewhere", "otherwise", "in half"],
+)
+def test_what_lines_tell(log: list[bytes], truth: bool | None) -> None:
+    assert replay_truth.stands(replay_truth.lines(MINE), log) is truth
+
+
+def test_a_note_that_goes_is_not_taken_back() -> None:
+    come = b"diff --git a/x b/x\nnew file mode 100644\n@@ -0,0 +1 @@\n+It is here.\n"
+    went = b"diff --git a/x b/x\ndeleted file mode 100644\n@@ -1 +0,0 @@\n-It is here.\n"
+    assert replay_truth.stands(replay_truth.lines(come), [come, went]) is True
+
+
+@pytest.mark.parametrize("diff", [b"", MINE.replace(b" here", b""), MINE.partition(b"@@")[0]])
+def test_what_lines_do_not_tell(diff: bytes) -> None:
+    assert replay_truth.stands(replay_truth.lines(diff), [diff]) is None
 
 
 @pytest.mark.parametrize("name", ["carry", "judged", "replay", "scale", "work"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from patchq.carry.rangediff import between, changes_lines
+from patchq.carry.rangediff import between, changes_lines, limited, renamed
+from patchq.queue.diff import parse
 from tests.support.history import lines
 from tests.support.kit import Kit
 
@@ -64,6 +65,27 @@ def test_a_file_that_is_left_out(kit: Kit) -> None:
     assert found.startswith("## b.txt ##\n")
     assert "--line 9" in found and "-+9" in found
     assert changes_lines(found)
+
+
+def test_a_diff_under_the_names_of_before(kit: Kit) -> None:
+    kit.history.commit().write("b.txt", TEXT).write("x y\x1b.txt", TEXT).write("c", TEXT).tag("v1")
+    one = kit.history.branch("one", at="v1").commit().edit("b.txt", b"line 9\n", b"--- b/b.txt\n")
+    one.delete("x y\x1b.txt").edit("c", b"line 9\n", b"9\n").write("new", b"1\n")
+    diff = kit.patch("v1", "one").diff
+    names = {b"b.txt": b"a.txt", b"x y\x1b.txt": b"z\t.txt", b"new": b"old", b"gone": b"a"}
+
+    found = renamed(diff, names)
+
+    paths = [file.path for file in parse(found, "test")]
+    assert paths == [b"a.txt", b"c", b"old", b"z\t.txt"]
+    assert renamed(found, {to: path for path, to in names.items()}).count(b"\n") == diff.count(
+        b"\n"
+    )
+    assert b"+--- b/b.txt\n" in found
+    assert limited(found, {b"c"}) == limited(diff, {b"c"})
+    assert renamed(diff, {b"b.txt": b"c"}) == renamed(diff, {}) == diff
+    assert renamed(diff, {b"b.txt": b"a", b"c": b"a"}) == diff
+    assert renamed(b"", names) == limited(b"", {b"c"}) == b""
 
 
 def test_bytes_that_are_no_text() -> None:

@@ -86,6 +86,21 @@ CASES: dict[str, tuple[Observation, str, str]] = {
         "uncertain",
         "ask",
     ),
+    "all of it landed once the file had moved": (
+        see(replace(LINES, moved={b"a.py": True}), LOST),
+        "landed-with-changes",
+        "drop",
+    ),
+    "most of it landed, and the file has only another name": (
+        see(replace(LINES, moved={b"a.py": False}), LOST),
+        "uncertain",
+        "ask",
+    ),
+    "most of it landed, then the file moved": (
+        see(replace(THERE, moved={b"a.py": False}), LOST),
+        "uncertain",
+        "ask",
+    ),
     "its number": (see(NAMED, TORN), "landed-with-changes", "drop"),
     "its number, though it merges": (see(NAMED, CLEAN), "landed-with-changes", "drop"),
     "the number of something else": (

@@ -8,33 +8,23 @@ from hypothesis import strategies as st
 
 from patchq.gitstore.log import Commit
 from patchq.gitstore.store import Change
+from patchq.judge.change import EMPTY
 from patchq.judge.commits import Told
 from patchq.judge.model import FileSeen, Landing, Past
-from patchq.judge.twin import added_as, brought, left_over, notes, restated, withdrawn
-from patchq.queue.diff import FileDiff, parse
+from patchq.judge.twin import (
+    added_as,
+    brought,
+    documents,
+    left_over,
+    notes,
+    restated,
+    withdrawn,
+)
+from patchq.queue.diff import parse
+from tests.support.diffs import OID, diff, new
 
-OID = "1" * 40
 NOTE = b"changelog/7.bugfix.rst"
 SAYS = "Fixed the knobs, which are now read in order."
-
-
-def diff(path: str, *hunks: str, new: bool = False) -> FileDiff:
-    """One file's diff; each hunk is its lines with their signs."""
-    text = f"diff --git a/{path} b/{path}\n" + ("new file mode 100644\n" if new else "")
-    old = "0" * 40 if new else "2" * 40
-    text += f"index {old}..{OID}" + ("\n" if new else " 100644\n")
-    text += f"--- {'/dev/null' if new else f'a/{path}'}\n+++ b/{path}\n"
-    for place, hunk in enumerate(hunks):
-        body = hunk.splitlines()
-        count = [sum(line[:1] in sides for line in body) for sides in (" -", " +")]
-        start = 100 * place + (0 if new else 1)
-        text += f"@@ -{start},{count[0]} +{start or 1},{count[1]} @@\n{hunk}"
-    (file,) = parse(text.encode(), "test")
-    return file
-
-
-def new(path: str, *lines: str) -> FileDiff:
-    return diff(path, "".join(f"+{line}\n" for line in lines), new=True)
 
 
 def told(*changes: tuple[str, bytes]) -> Told:
@@ -69,6 +59,28 @@ def test_notes_are_sentences(lines: list[str], is_note: bool) -> None:
     assert notes([new("docs/7.rst", *lines)] if lines else []) == (
         {b"docs/7.rst": OID} if is_note else {}
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "is_note"),
+    [
+        ("news/7.trivial.rst", True),
+        ("newsfragments/+12AE57EC-683C.misc.md", True),
+        ("README.md", False),
+        ("docs/index.rst", False),
+        ("docs/conf.d/index.rst", False),
+        ("requirements.dev.txt", False),
+        ("CMakeLists.txt", False),
+        ("a/__init__.py", False),
+        ("py.typed", False),
+        ("news/.gitkeep", False),
+        ("news/.gitkeep.rst", False),
+    ],
+)
+def test_an_empty_fragment_says_all_by_its_name(path: str, is_note: bool) -> None:
+    """Any other empty file may be there for its own sake."""
+    head = f"diff --git a/{path} b/{path}\nnew file mode 100644\nindex {'0' * 40}..{EMPTY}\n"
+    assert notes(parse(head.encode(), "test")) == ({path.encode(): EMPTY} if is_note else {})
 
 
 @pytest.mark.parametrize("path", ["LICENSE", "third_party/x/Licence.txt", "COPYING", "NOTICE.md"])
@@ -165,9 +177,24 @@ def test_the_order_of_imports_is_nothing(path: str, imports: str, lines: int) ->
 
 def test_a_note_in_other_words() -> None:
     landing = told(("A", b"changelog/7.misc.rst"), ("A", b"news/8.rst"), ("M", b"changelog/9.rst"))
-    known = {NOTE, b"news/8.rst", b"changelog/9.rst", b"news/7.rst"}
+    known = dict.fromkeys([NOTE, b"news/8.rst", b"changelog/9.rst", b"news/7.rst"], OID)
     assert restated(known, [landing]) == {NOTE, b"news/8.rst"}
     assert restated(known, []) == frozenset()
+
+
+def test_an_empty_note_among_others() -> None:
+    """Nothing of it is left where the landing adds a fragment of its own to the same folder."""
+    added = ["news/8.bugfix.rst", "docs/9.misc.md", "misc/index.rst"]
+    landing = told(*(("A", path.encode()) for path in added), ("M", b"old/9.misc.rst"))
+    known = dict.fromkeys(
+        [b"news/7.trivial.rst", b"docs/7.misc.rst", b"misc/7.misc.rst", b"old/7.misc.rst"], EMPTY
+    )
+    assert restated(known, [landing]) == {b"news/7.trivial.rst"}
+
+
+def test_documents() -> None:
+    files = [new("docs/7.rst", "Fixed."), new("knobs.py", "knobs = 1"), diff("a.md", "-1\n+2\n")]
+    assert documents(files) == {b"docs/7.rst"}
 
 
 TORN = FileSeen(b"a.py", b"a.py", "conflict", kind="content")

@@ -221,6 +221,48 @@ def test_its_new_file_came_by_another_name(
     assert queue.sync(code=code).column("verdict") == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("path", "data", "theirs", "its", "gone"),
+    [
+        (NOTE, b"Read ``knobs``.\n", NOTE, SAYS, True),
+        (NOTE, b"Read ``knobs``.\n", NOTE, b"knobs = [1, 2]\n", False),
+        ("changelog/7.trivial.rst", b"", "changelog/8.bugfix.rst", SAYS, True),
+        ("changelog/7.trivial.rst", b"", "docs/8.bugfix.rst", SAYS, False),
+        ("changelog/7.trivial.rst", b"", "changelog/index.rst", SAYS, False),
+        ("docs/index.md", b"", "docs/8.bugfix.md", SAYS, False),
+        ("pkg/__init__.py", b"", "pkg/knobs.py", b"knobs = [1, 2]\n", False),
+        ("pkg/py.typed", b"", "pkg/8.bugfix.rst", SAYS, False),
+        ("changelog/.gitkeep", b"", "changelog/8.bugfix.rst", SAYS, False),
+    ],
+    ids=[
+        "a note there",
+        "no note there",
+        "an empty note",
+        "in another folder",
+        "no note in its folder",
+        "an empty document",
+        "empty code",
+        "a mark of types",
+        "a mark of a folder",
+    ],
+)
+def test_its_new_file_says_little(
+    upstream: History, queue: Queue, path: str, data: bytes, theirs: str, its: bytes, gone: bool
+) -> None:
+    """Most of the patch landed; what its new file is the landing's own says, or its folder."""
+    knobs = b"".join(b"    knob_%d = read(setting_%d)\n" % (n, n) for n in range(30))
+    landed = knobs.replace(b"read(setting_3)", b"read(setting_3, default=0)")
+    made = start(upstream).commit("Knobs (#7)").edit("knobs.txt", LINE, LINE + landed)
+    made.write(theirs, its).tag("v2")
+    topic = upstream.branch("topic", at="v1").commit("Read the knobs").write(path, data)
+    topic.edit("knobs.txt", LINE, LINE + knobs)
+    queue.start()
+
+    patch = queue.sync(code=None).patch(1)
+
+    assert (patch["action"] == "drop") is gone
+
+
 def test_a_line_that_only_the_patch_removes(upstream: History, queue: Queue) -> None:
     """Upstream took all the rest; what a bundle removes beside it is not lost."""
     knobs = b"".join(b"    knob_%d = read(setting_%d)\n" % (n, n) for n in range(30))
