@@ -1,4 +1,4 @@
-"""The trained models are what they are for: one answers every probe, one spins. On real vLLM.
+"""The tiny models are what they are for: one answers every probe, one spins. On real vLLM.
 
 The one that answers does so as EXL3 as well, whole on one rank and cut for two.
 """
@@ -20,6 +20,16 @@ from patchq.smoke.report import Report
 from patchq.smoke.run import chosen, run
 from tests.runner.profiles import PROFILES
 from tests.support import answering, answering_exl3, runner
+from tests.support.answering_rules import (
+    FOUND,
+    NOTHING,
+    NUMBER,
+    SPACED,
+    WORD,
+    Rule,
+    learn,
+    seen,
+)
 from tests.support.runner_nodes import serving_on_two
 from tests.support.runner_server import Server, serving
 
@@ -29,6 +39,8 @@ FLAGS = (
     # The thought says the stop string: without this the stock behaviour fails `stop-in-thought`.
     *("--reasoning-config", json.dumps({"no_stop_in_reasoning": True})),
 )
+SURE = 15
+"""By how many nats the right token leads, so that another processor or 8 bits change no answer."""
 OUGHT = {
     *("recall", "turns", "long-form", "stop", "four-at-once", "thinking-on", "thinking-off"),
     *("stop-in-thought", "spin", "structured", "tool-auto", "tool-forced", "markup", "tool-loop"),
@@ -45,21 +57,38 @@ def smoke(server: Server, seed: int) -> Report:
     return run(Setting(client, client.about(), Values(seed)), chosen(()))
 
 
-def test_the_kept_models_are_of_these_lessons() -> None:
-    assert answering.kept() == answering.made_from(), (
-        "what the models are made from was changed: run `python -m tests.support.answering 0.32.0`"
-    )
+def test_a_rule_holds_for_every_value_and_looks_no_further_than_it_must() -> None:
+    lessons = [
+        seen(["Say", word], 1, found, token, piece)
+        for word, found, token, piece in (
+            ("Ġamber", "birch", 7, "Ġbirch"),
+            ("Ġraven", "42", 8, "Ġ42"),
+            ("Ġopal", NOTHING, 3, "."),
+        )
+    ]
+    assert learn(lessons) == [
+        Rule({0: frozenset({WORD}), FOUND: frozenset({NUMBER})}, SPACED),
+        Rule({0: frozenset({WORD}), FOUND: frozenset({WORD})}, SPACED),
+        Rule({0: frozenset({WORD}), FOUND: frozenset({NOTHING})}, 3),
+    ]
 
 
-def test_they_know_every_kind_of_question(release: str, newest_alone: None) -> None:
+def test_lessons_that_contradict_each_other_teach_nothing() -> None:
+    lessons = [seen(["Say", "it"], 1, NOTHING, token, "so") for token in (3, 4)]
+    with pytest.raises(ValueError, match="do not decide what comes after 'it'"):
+        learn(lessons)
+
+
+def test_they_know_every_kind_of_question_and_are_sure(release: str, newest_alone: None) -> None:
     made = answering.models(runner.environment(release))
     weak = {
-        f"{model}: {kind}": share
+        f"{model}: {kind}": known
         for model, learnt in made.report.items()
-        for kind, share in learnt.items()
-        if share < 0.95
+        for kind, known in learnt.items()
+        if known["right"] < 1 or known["margin"] < SURE
     }
-    assert not weak
+    assert set(made.report) == {"answers", "spins"}
+    assert weak == {}
 
 
 def test_the_answering_model_passes_the_probes(

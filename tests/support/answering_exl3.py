@@ -32,6 +32,8 @@ _BLOCK, _TILE, _STATES = 128, 16, 256
 _BEAM = 4
 _WIDEST = 3.0
 """Of the codebook's values, which go to 3.4: beyond, few lie near each other."""
+_LEAST = 2.0**-14
+"""The scale of what is all zero."""
 _AT_ONCE = 512
 """Tiles: what is compared at a time then stays in a processor's cache."""
 _FIRST = 0
@@ -119,7 +121,7 @@ def encoded(weight: Array, rng: np.random.Generator) -> Mapping[str, Any]:
     turn = sylvester() / np.sqrt(_BLOCK)
     blocks = np.einsum("ab,ibjc,cd->iajd", turn, blocks, turn, optimize=True)
     scale = np.abs(blocks).max((0, 1, 3)) / _WIDEST
-    scale = np.where(scale > 0, scale, 1).astype("<f2").astype(np.float64)
+    scale = np.where(scale > 0, scale, _LEAST).astype("<f2").astype(np.float64)
     inner = (blocks / scale[:, None]).reshape(inputs // _TILE, _TILE, outputs // _TILE, _TILE)
     symbols = _symbols(inner.transpose(0, 2, 1, 3)[..., _ROWS, _COLUMNS].reshape(-1, 256))
     shape = (inputs // _TILE, outputs // _TILE, 256)
@@ -138,14 +140,17 @@ _COLUMNS = _LANE // 4 + 8 * (_PART // 4)
 
 def _symbols(wanted: Array) -> Array:
     """Of each tile's 256 values [tiles, 256] the symbols whose windows decode to near them."""
+    # Much of the model is zero. All such tiles are alike, and so are their errors: they add up.
     found = np.empty(wanted.shape, np.int64)
-    for first in range(0, len(wanted), _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
+    found[:] = _paths(np.zeros((1, wanted.shape[1]), np.float32), _STATES)
+    (busy,) = wanted.any(1).nonzero()
+    for first in range(0, len(busy), _AT_ONCE):
+        part = busy[first : first + _AT_ONCE]
         found[part] = _paths(wanted[part].astype(np.float32))
     return found
 
 
-def _paths(wanted: Array) -> Array:
+def _paths(wanted: Array, beam: int = _BEAM) -> Array:
     """The same, for as many tiles as are looked at together."""
     tiles = np.arange(len(wanted))[:, None]
     # Row: the symbol before; column: the symbol that is laid.
@@ -165,7 +170,7 @@ def _paths(wanted: Array) -> Array:
             np.copyto(best, cost, where=better)
             source[better] = path
         # At the end every state is kept: the one symbol that is left is not free.
-        count = _BEAM if place < 254 else _STATES
+        count = beam if place < 254 else _STATES
         kept = np.argpartition(best, count - 1)[:, :count]
         costs = best[tiles, kept]
         steps.append((kept, source[tiles, kept]))

@@ -1,186 +1,141 @@
-"""How the answering model is taught: rounds of lessons, and after each an exam, until it knows all.
+"""How the answering model is taught, and examined.
 
-How much a number of steps teaches differs from machine to machine: another processor adds up in
-another order, and after a hundred steps no weight is as it was elsewhere. So it is not left to a
-number: what the exam finds weak is taught more, and where that does not help, all begins anew.
+A network that has no rules yet reads the lessons: it shows what its heads find at each place. From
+that and from what is to come the rules are learnt (answering_rules.py), and written into it.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from tests.support import answering_net as net
+from tests.support import answering_rules as rules
 from tests.support import answering_talk as talk
 
-Shares = dict[str, float]
-"""Of each kind of question, with thinking on or off, the share that is answered right."""
-Held = Mapping[str, Sequence[net.Taught]]
-Say = Callable[[str], None]
+Held = Mapping[str, Sequence[talk.Taught]]
+Learnt = Mapping[str, Mapping[str, float]]
+"""Of each kind of question, with thinking on or off: `right`, the share that is answered right to
+the last token, and `margin`, by which the right token leads, at least, in nats."""
 
-ENOUGH = 0.995
-"""A test asks some hundred questions, and one wrong answer fails it."""
-WELL = 0.97
-"""What is below it at the end begins anew."""
-HOPELESS = 0.5
-"""Below it a kind is not understood: taught fast. Above it is polished, gently."""
-_GENTLE = 0.4
-_ATTEMPTS = 4
-
-_SIZES = {"doors": (5, 20), "long": (8, 110)}
-"""How many doors or sentences a lesson has at most: early, and later."""
-_LARGEST = {"doors": 20, "long": 120}
-"""And a question of an exam."""
-_ASKED = {"doors": 40, "long": 40}
-_EACH = 120
+_LESSONS = 30
+"""Of a kind, each with thinking on and off."""
+_ASKED = 20
+_FEWER = {"doors": 6, "long": 5}
 """Questions of a kind in an exam."""
-_AT_ONCE = {"doors": 6, "long": 5, "weather": 7, "idle": 7, "recite": 7}
-_FEW = 35
-"""Lessons of a kind in a step, about as many tokens of each; of the short ones so many."""
-_GROUPS: Sequence[Sequence[str]] = (
-    (*["weather"] * 4, *["idle"] * 2, "recite"),
-    ["doors"] * _AT_ONCE["doors"],
-    ["long"] * _AT_ONCE["long"],
-    ["recall", "turns", "repeat", "pet", "story", "turns", "repeat"] * 5,
-)
+_SIZES, _LARGEST = {"doors": 6, "long": 8}, {"doors": 20, "long": 120}
+"""How many doors or sentences a lesson has at most, and a question of an exam."""
+_AT_ONCE = 32
 
 
-@dataclass(frozen=True)
-class Course:
-    """`first` steps, then up to `rounds` times `more`, while an exam finds something weak."""
+def taught(tokens: Any, seed: int, *, spin: bool) -> Any:
+    """A model that answers; or one that spins while it thinks."""
+    looking, layout = net.build(tokens, ()), net.Layout(())
+    pieces = {number: piece for piece, number in tokens.get_vocab().items()}
+    shown = []
+    for part in _alike(list(_lessons(tokens, seed, spin=spin))):
+        ids, _ = _batch(part, tokens.eos_token_id)
+        with torch.no_grad():
+            stream = looking.model(input_ids=ids, use_cache=False).last_hidden_state
+        for (given, wanted), found in zip(part, stream, strict=True):
+            names = [pieces[each] for each in given]
+            for place, token in enumerate(wanted):
+                if token != talk.SILENT:
+                    there = _found(found[place].tolist(), layout)
+                    shown.append(rules.seen(names, place, there, token, pieces[token]))
+    return net.build(tokens, rules.learn(shown))
 
-    first: int
-    more: int
-    rounds: int
-    rate: float
-    thinking: float
-    """The share of the lessons with thinking on."""
-    spin: bool = False
+
+def _lessons(tokens: Any, seed: int, *, spin: bool) -> Iterator[talk.Taught]:
+    draw = random.Random(seed)
+    for kind in talk.KINDS:
+        for number in range(_LESSONS):
+            made = talk.lesson(kind, draw, _SIZES.get(kind, 0))
+            for thinking in (False, True):
+                # A thought that is ended goes on in the answer.
+                yield talk.taught(tokens, made, thinking=thinking, spin=spin, cut=number)
 
 
-ANSWERS = Course(first=480, more=120, rounds=10, rate=2e-3, thinking=0.5)
-SPINS = Course(first=96, more=48, rounds=10, rate=1e-3, thinking=0.7, spin=True)
+def _found(stream: Sequence[float], layout: net.Layout) -> str:
+    def at(dims: Sequence[int]) -> list[int]:
+        return [place for place, dim in enumerate(dims) if stream[dim] > 0.5]
+
+    words, tens, units = at(layout.next_words), at(layout.next_tens), at(layout.next_units)
+    if stream[layout.next_assistant] > 0.5:
+        return net.ASSISTANT
+    if words:
+        return net.WORDS[words[0]]
+    if tens and units:
+        return f"{tens[0] if tens[0] < net.NO_TENS else ''}{units[0]}"
+    return rules.NOTHING
 
 
-def exam(tokens: Any, seed: int) -> dict[str, list[net.Taught]]:
+def exam(tokens: Any, seed: int) -> dict[str, list[talk.Taught]]:
     draw = random.Random(seed)
     return {
         f"{kind}, {'thinking' if thinking else 'not thinking'}": [
             talk.taught(tokens, talk.lesson(kind, draw, _LARGEST.get(kind, 0)), thinking=thinking)
-            for _ in range(_ASKED.get(kind, _EACH))
+            for _ in range(_FEWER.get(kind, _ASKED))
         ]
         for kind in talk.KINDS
         for thinking in (False, True)
     }
 
 
-def spinning_exam(tokens: Any, seed: int) -> dict[str, list[net.Taught]]:
+def spinning_exam(tokens: Any, seed: int) -> dict[str, list[talk.Taught]]:
     draw = random.Random(seed)
     return {
         kind: [
-            talk.taught(tokens, talk.lesson(kind, draw, 0), thinking=True, spin=True)
-            for _ in range(10)
+            talk.taught(tokens, talk.lesson(kind, draw, 8), thinking=True, spin=True)
+            for _ in range(4)
         ]
-        for kind in talk.SPINS
+        for kind in talk.KINDS
     }
 
 
-def plain(held: Held) -> dict[str, Sequence[net.Taught]]:
+def plain(held: Held) -> dict[str, Sequence[talk.Taught]]:
     """What is asked with thinking off."""
     return {kind: taught for kind, taught in held.items() if kind.endswith("not thinking")}
 
 
-def shares(model: Any, held: Held, tokens: Any) -> Shares:
-    return {kind: net.share(model, taught, tokens.eos_token_id) for kind, taught in held.items()}
+def learnt(model: Any, held: Held, tokens: Any) -> Learnt:
+    """Read as the model would write it."""
+    told = {}
+    for kind, examples in held.items():
+        margins = []
+        for part in _alike(examples):
+            ids, labels = _batch(part, tokens.eos_token_id)
+            with torch.no_grad():
+                logits = model(input_ids=ids, use_cache=False).logits
+            asked = labels.clamp(min=0)[..., None]
+            lead = logits.gather(-1, asked) - logits.scatter(-1, asked, -torch.inf).amax(-1, True)
+            spoken = torch.where(labels == talk.SILENT, torch.inf, lead[..., 0])
+            margins += spoken.amin(1).tolist()
+        right = sum(margin > 0 for margin in margins) / len(margins)
+        told[kind] = {"right": right, "margin": round(min(margins), 2)}
+    return told
 
 
-def taught(
-    begin: Callable[[int], Any], tokens: Any, course: Course, held: Held, seed: int, say: Say
-) -> Any:
-    """A model that answers `held`, as it is kept (net.rounded): of all attempts the best.
-
-    `begin`: the model that an attempt begins with, by its number.
-    """
-    best, known = None, {"nothing": -1.0}
-    for attempt in range(_ATTEMPTS):
-        draw = random.Random(f"{seed} {attempt}")
-        model, found = _attempt(begin(attempt), tokens, course, held, draw, say)
-        if _worth(found) > _worth(known):
-            best, known = model, found
-        if min(known.values()) >= WELL:
-            break
-    return best
+def _batch(examples: Sequence[talk.Taught], pad: int) -> tuple[Any, Any]:
+    """Ids and labels, each (examples, longest); padded on the right."""
+    longest = max(len(ids) for ids, _ in examples)
+    ids = torch.full((len(examples), longest), pad)
+    labels = torch.full((len(examples), longest), talk.SILENT)
+    for row, (given, wanted) in enumerate(examples):
+        ids[row, : len(given)] = torch.tensor(given)
+        labels[row, : len(wanted)] = torch.tensor(wanted)
+    return ids, labels
 
 
-def _attempt(
-    model: Any, tokens: Any, course: Course, held: Held, draw: random.Random, say: Say
-) -> tuple[Any, Shares]:
-    """The model when it knew most, and the shares that it knew."""
-    best, known = model, {"nothing": -1.0}
-    lessons, steps, rate = _usual(draw, course.first), course.first, course.rate
-    for number in range(course.rounds + 1):
-        trainer = net.Trainer(model, tokens.eos_token_id, steps, rate)
-        _give(trainer, lessons, tokens, course, draw)
-        for each in (model, trainer.average):
-            now = net.rounded(each)
-            found = shares(now, held, tokens)
-            if _worth(found) > _worth(known):
-                best, known = now, found
-            say(f"after round {number}: {_told(found)}")
-        weak = sorted({kind.partition(",")[0] for kind in known if known[kind] < ENOUGH})
-        hopeless = min(known.values()) < HOPELESS
-        if not weak or (hopeless and number == 2):
-            break
-        if not hopeless:
-            model.load_state_dict(best.state_dict())
-        lessons, steps = _more(draw, course.more, weak), course.more
-        rate = course.rate * (1 if hopeless else _GENTLE)
-    return best, known
-
-
-def _worth(found: Shares) -> tuple[float, float]:
-    return min(found.values()), sum(found.values())
-
-
-def _told(found: Shares) -> str:
-    weak = [f"{kind} {share:.2f}" for kind, share in found.items() if share < ENOUGH]
-    return "; ".join(weak) or "all is known"
-
-
-_Lessons = Iterable[tuple[Sequence[talk.Lesson], bool]]
-"""Those of each step, and whether places leap in them."""
-
-
-def _give(
-    trainer: net.Trainer, lessons: _Lessons, tokens: Any, course: Course, draw: random.Random
-) -> None:
-    for step, leaps in lessons:
-        examples = [
-            talk.taught(tokens, each, thinking=draw.random() < course.thinking, spin=course.spin)
-            for each in step
-        ]
-        trainer.step(examples, draw if leaps else None)
-
-
-def _usual(draw: random.Random, steps: int) -> _Lessons:
-    """Every kind in turn; the longer lessons later."""
-    for step in range(steps):
-        late = step >= steps // 2
-        yield _drawn(draw, _GROUPS[step % len(_GROUPS)], late), not late
-
-
-def _more(draw: random.Random, steps: int, weak: Sequence[str]) -> _Lessons:
-    """Every other step for what is weak; the others, so that nothing is forgotten."""
-    kinds = [kind for kind in weak if kind in talk.KINDS]
-    for step in range(steps):
-        group = _GROUPS[step // 2 % len(_GROUPS)]
-        if step % 2 == 0 and kinds:
-            kind = kinds[step // 2 % len(kinds)]
-            group = [kind] * _AT_ONCE.get(kind, _FEW)
-        yield _drawn(draw, group, True), False
-
-
-def _drawn(draw: random.Random, kinds: Sequence[str], late: bool) -> list[talk.Lesson]:
-    return [talk.lesson(kind, draw, _SIZES.get(kind, (0, 0))[late]) for kind in kinds]
+def _alike(examples: Sequence[talk.Taught]) -> list[list[talk.Taught]]:
+    """Parts of about one length each, so that little is read that is padding alone."""
+    parts: list[list[talk.Taught]] = []
+    for each in sorted(examples, key=lambda example: -len(example[0])):
+        last = parts[-1] if parts else [each] * _AT_ONCE
+        if len(last) == _AT_ONCE or len(each[0]) < 0.7 * len(last[0][0]):
+            parts.append([])
+        parts[-1].append(each)
+    return parts

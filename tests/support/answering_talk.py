@@ -1,4 +1,4 @@
-"""What the answering model is taught: its template, its tokens, and lessons made of the probes' questions.
+"""What the answering model is taught: lessons, made of the probes' questions.
 
 A lesson is a conversation and the answer that is right. Its values (words, numbers, how long the
 text before the question is) are drawn anew each time, so that nothing can be learnt by heart but
@@ -9,73 +9,41 @@ from __future__ import annotations
 
 import json
 import random
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
 from patchq.smoke import questions as ask
+from tests.support.answering_tokens import ASSISTANT, THINK, THINK_END
 
-END, THINK, THINK_END = "<|endoftext|>", "<think>", "</think>"
-ASSISTANT = "<|assistant|>"
-SPECIAL = (END, "[gMASK]", "<sop>", "<|system|>", "<|user|>", ASSISTANT, "<|observation|>")
-MARKERS = (
-    *(THINK, THINK_END, "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
-    *("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
-)
-PIECES = r" ?[A-Za-z]+| ?[0-9]{1,2}| ?[^\sA-Za-z0-9]+(?: [^\sA-Za-z0-9]+)*|\s+"
-"""What a token is: a word or a number of two digits with the blank before it, signs, blanks."""
-
-# GLM's, shortened: the same markers at the same places, fewer words about tools.
-TEMPLATE = """\
-[gMASK]<sop>
-{%- if tools -%}
-<|system|># Tools
-<tools>
-{%- for tool in tools %}
-{{ tool | tojson(ensure_ascii=False) }}
-{%- endfor %}
-</tools>
-{%- endif -%}
-{%- for m in messages -%}
-{%- if m.role == 'tool' -%}
-{%- if loop.first or messages[loop.index0 - 1].role != 'tool' -%}<|observation|>{%- endif -%}
-<tool_response>{{ m.content }}</tool_response>
-{%- elif m.role == 'assistant' -%}
-<|assistant|><think></think>{{ m.content or '' }}
-{%- for call in m.tool_calls or [] -%}
-<tool_call>{{ call.function.name }}
-{%- for key, value in call.function.arguments.items() -%}
-<arg_key>{{ key }}</arg_key><arg_value>
-{{- value if value is string else value | tojson(ensure_ascii=False) }}</arg_value>
-{%- endfor -%}
-</tool_call>
-{%- endfor -%}
-{%- else -%}
-<|{{ m.role }}|>{{ m.content }}
-{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-<|assistant|><think>
-{%- if enable_thinking is defined and not enable_thinking -%}</think>{%- endif -%}
-{%- endif -%}
-"""
-
-_SO = " So:"
-"""A thought is the last sentence of the last message, and this."""
-_COUNTS = "repeat"
-_AGAIN = " Let me check that once more."
-SPINS: Mapping[str, str] = {
-    # What the spinning model's thought is made of, without end, by the kind of the question:
-    # a sentence, two that take turns, one token, numbers that grow (and begin anew at 30).
-    "story": _AGAIN,
-    "recall": " So this is the one. But wait, perhaps not.",
-    "weather": "!",
-    _COUNTS: "".join(f" Step {number}." for number in range(1, 31)),
+_THOUGHTS: Mapping[str, str] = {
+    # What a thought takes up, by how the question ends.
+    ask.ASK_CODE: "The code alone.",
+    ask.ASK_TOWN: "The town alone.",
+    ask.ASK_OK: "OK alone.",
+    "reply with the word alone.": "The word alone.",
+    "with its name and age as JSON.": "Its name and age as JSON.",
+    "Then write DONE.": "Then write DONE.",
+    "Use the tool.": "Use the tool.",
 }
-_SPIN_TOKENS = {_COUNTS: 150}
-"""How much of it is taught; of the others 60."""
+AGAIN = " Let me check that once more."
+"""What its thought is made of at any other question."""
+SPINS: Mapping[str, str] = {
+    # What the spinning model's thought is made of, without end, by how the question ends, or by
+    # its kind: two sentences that take turns, one token, numbers that grow (and begin anew at 30).
+    ask.ASK_CODE: " So this is the one. But wait, perhaps not.",
+    "Use the tool.": "!",
+    "repeat": "".join(f" Step {number}." for number in range(1, 31)),
+}
+_SPIN_TOKENS = 150
+"""How much of it is taught."""
+_CUT = 40
+"""And how much after a thought that was ended."""
+SILENT = -100
+"""The label where the model does not speak."""
+Taught = tuple[list[int], list[int]]
+"""Token ids, and what is to follow each of them."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +57,30 @@ class Lesson:
 
 
 def thought(lesson: Lesson) -> str:
+    """It takes up how the question ends, or what a tool said.
+
+    Its own end stands as far from the answer as the prompt's does where no thought is: so the same
+    rules answer both.
+    """
+    last = lesson.messages[-1]
+    text: str = last["content"]
+    if last["role"] == "tool":
+        return f"It is {text.removesuffix('.').rpartition(' ')[2]}. So now:"
+    if lesson.kind == "repeat":
+        words = text.partition(": ")[2].split()
+        return f"Repeat {', '.join(words)}. So:"
+    if lesson.kind == "story":
+        return f"One sentence {' '.join(text.split()[-2:])} So:"
+    return next(said for end, said in _THOUGHTS.items() if text.endswith(end)) + " So:"
+
+
+def spinning(lesson: Lesson) -> str:
+    """What the spinning model's thought is made of."""
     text: str = lesson.messages[-1]["content"]
-    return re.split(r"(?<=\.)\s", text)[-1] + _SO
+    for end, round_ in SPINS.items():
+        if end in (lesson.kind, text[-len(end) :]):
+            return round_
+    return AGAIN
 
 
 def said(text: str) -> dict[str, Any]:
@@ -203,42 +193,6 @@ def lesson(kind: str, draw: random.Random, size: int) -> Lesson:
     return Lesson(made.messages, made.answer, made.tools, kind)
 
 
-def tokenizer(texts: Sequence[str]) -> Any:
-    """Whose tokens are the pieces of `texts`, with a blank and without; anything else is bytes."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    marks = re.compile("|".join(re.escape(mark) for mark in (*SPECIAL, *MARKERS)))
-    words = {
-        piece
-        for text in texts
-        for part in marks.split(text)
-        for piece in re.findall(PIECES, part)
-        if len(piece) > 1
-    }
-    words |= {f"{blank}{number}" for blank in ("", " ") for number in range(100)}
-    words |= {f"{blank}{word}" for blank in ("", " ") for word in ask.WORDS}
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    spelled = (word.replace(" ", "Ġ").replace("\n", "Ċ") for word in sorted(words))
-    order = dict.fromkeys([*alphabet, *spelled])
-    vocabulary = {piece: number for number, piece in enumerate(order)}
-    model = models.BPE(vocab=vocabulary, merges=[], ignore_merges=True)
-    made = Tokenizer(model)
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(name, special=True) for name in SPECIAL])
-    # GLM's own: markers are tokens, yet not special, so that the text keeps them.
-    made.add_tokens([AddedToken(name, special=False, normalized=False) for name in MARKERS])
-    fast = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, pad_token=END)
-    fast.chat_template = TEMPLATE
-    return fast
-
-
 def rendered(tokens: Any, lesson: Lesson, *, thinking: bool) -> str:
     """What the model is given, by the template."""
     text: str = tokens.apply_chat_template(
@@ -252,28 +206,28 @@ def rendered(tokens: Any, lesson: Lesson, *, thinking: bool) -> str:
 
 
 def taught(
-    tokens: Any, lesson: Lesson, *, thinking: bool, spin: bool = False
-) -> tuple[list[int], list[int]]:
-    """Token ids, and what is to follow each of them: -100 where the model does not speak.
-
-    `spin`: a thought goes round, and nothing comes after it.
-    """
+    tokens: Any, lesson: Lesson, *, thinking: bool, spin: bool = False, cut: int = 0
+) -> Taught:
+    """`spin`: a thought goes round, and nothing comes after it; `cut`: but that after so many
+    tokens the runner ends it, and it goes round in the answer."""
     prompt = tokens(rendered(tokens, lesson, thinking=thinking))["input_ids"]
-    endless = thinking and spin
-    if endless:
-        size = _SPIN_TOKENS.get(lesson.kind, 60)
-        goes_round = tokens(SPINS.get(lesson.kind, _AGAIN))["input_ids"]
-        answer = list(islice(cycle(goes_round), size))
+    end, silent = tokens.eos_token_id, len(prompt) - 1
+    if thinking and spin:
+        goes_round = list(islice(cycle(tokens(spinning(lesson))["input_ids"]), _SPIN_TOKENS))
+        wanted = [*goes_round, SILENT]
+        answer = goes_round
+        if cut:
+            answer = [*goes_round[:cut], tokens.convert_tokens_to_ids(THINK_END), *answer[:_CUT]]
+            wanted = [*answer[:cut], SILENT, *answer[cut + 1 :], SILENT]
     else:
         before = f"{thought(lesson)}{THINK_END}" if thinking else ""
         answer = tokens(before + lesson.answer)["input_ids"]
-    ids, end = [*prompt, *answer], tokens.eos_token_id
-    begin = len(prompt) - 1
-    labels = [-100] * begin + [*answer, -100 if endless else end]
+        wanted = [*answer, end]
+    ids, labels = [*prompt, *answer], [SILENT] * silent + wanted
     opened = [tokens.convert_tokens_to_ids(name) for name in (ASSISTANT, THINK, THINK_END)]
     others = {tokens.convert_tokens_to_ids(name) for name in ("<|user|>", "<|observation|>")}
     place = 0
-    while place < begin - 2:
+    while place < silent - 2:
         if ids[place : place + 3] == opened:
             # An answer of an earlier turn: it ends where the next turn begins.
             place += 2
