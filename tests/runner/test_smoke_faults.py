@@ -1,5 +1,5 @@
-"""Each fault, built into a real vLLM that serves a model which answers, is found by its probe and
-by no other. All but the spinning models on one server: its faults are switched while it runs."""
+"""Each fault, built into a real vLLM that serves a model which answers and sees, is found by its probe
+and by no other. All but the spinning models on one server: its faults are switched while it runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from patchq.smoke.run import chosen, run
 from tests.runner.profiles import ANSWERS, GUARDED_ANSWERS
 from tests.support import answering, runner, vllm_faults
 from tests.support.runner_server import Server, serving
+from tests.support.seeing import seeing
 
 NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}
-NOT_ASKED = {"image", "ranks", "memory", "backends", "logs"}
-"""The model sees nothing, and there is no cluster."""
+NOT_ASKED = {"ranks", "memory", "backends", "logs"}
+"""There is no cluster."""
 FAULTS = {
     "wrong template": {"template": "the conversation "},
     "leaks": {"thinking-off": "the content has a thought, up to </think>: 'Let me see.</think>"},
@@ -60,6 +61,7 @@ FAULTS = {
         **dict.fromkeys(("structured", "markup", "cache", "prefixes", "long"), "it answers "),
         "thinking-off": "the content is ",
     },
+    "wrong eyes": {"image": "a red square is 'blue'"},
 }
 BESIDE = {"mixed": {"recall", "thinking-off", "prefixes"}}
 """What may fail as well, where it is asked at the same time."""
@@ -127,7 +129,8 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(
     release: str, tmp_path_factory: pytest.TempPathFactory, switch: Path
 ) -> Iterator[tuple[Server, Path]]:
-    made = answering.models(runner.environment(release)).answers
+    plain = answering.models(runner.environment(release)).answers
+    made = seeing(plain, tmp_path_factory.mktemp("model") / "seeing")
     engine = replace(runner.patched(release), model=made)
     folder = tmp_path_factory.mktemp("faults")
     plugin = vllm_faults.plugin(tmp_path_factory.mktemp("plugin"))
@@ -199,6 +202,7 @@ def test_a_model_that_spins_is_found_where_it_thinks(
     with serving(engine, tmp_path, *ANSWERS) as server:
         found = wrong(smoke(server, 5, made, drafts=False))
     found.pop("speculation")
+    assert found.pop("image").startswith("left out: it takes no images: ")
     assert set(found) == SPINS, found
     assert {says.partition(": it spins")[0] for says in found.values()} <= {
         "failed",
@@ -217,6 +221,7 @@ def test_a_thought_that_the_guards_had_to_end_is_no_pass(
         found = wrong(run(asked, chosen(())))
         told = {says: said(asked, **what) for says, what in CLOSED.items()}
     found.pop("speculation")
+    assert found.pop("image").startswith("left out: it takes no images: ")
     assert set(found) == SPINS, found
     assert all(ENDED.fullmatch(says) for says in found.values()), found
     assert told == {says: f"1 of 1 times: {says}" for says in CLOSED}

@@ -55,7 +55,8 @@ def _answer(last: str, said: str) -> Thought:
     if last.endswith(q.ASK_CODE):
         return Thought(content=_CODE.findall(said)[-1])
     if found := re.fullmatch(rf"{re.escape(image.ASK)} It is (\w+)\.", last):
-        return Thought(content={"ff0000": "Red.", "0000ff": "Blue."}[found[1]])
+        red, _, blue = bytes.fromhex(found[1])
+        return Thought(content="Red." if red > blue else "Blue.")
     if last == q.ASK_TOWN:
         return Thought(content=_TOWN.findall(said)[-1])
     assert last.endswith(q.ASK_OK), f"no probe asks {last!r}"

@@ -160,6 +160,16 @@ def test_a_server_that_sees_and_one_that_does_not_see_well() -> None:
         assert f"{outcome.state}: {outcome.says}" == told
 
 
+def test_no_run_shows_the_pictures_of_another() -> None:
+    """Or a cache answers, and not the encoder."""
+    (probe,) = (each for each in PROBES if each.name == "image")
+    with serving(Fake(frozenset({"sees"}))) as fake:
+        client = Client(fake.url)
+        report = rounds(Setting(client, client.about(), Values(SEED)), [probe], 20)
+    assert report.exit_code == 0
+    assert len({str(body["messages"]) for body in fake.asked}) == len(fake.asked) == 40
+
+
 def test_the_tokens_of_a_thought_are_bounded_by_the_profile() -> None:
     """The thought of the fake has some twenty pieces, and repeats nothing."""
     with serving(Fake()) as fake:

@@ -8,6 +8,7 @@ its fault is not on. This module is run by the server's Python, so it imports no
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 import time
@@ -132,7 +133,8 @@ def requests() -> None:
         return await before(self, request, *args, **kwargs)
 
     def alike(messages: Any) -> bool:
-        return len(messages) == 1 and messages[0]["content"].endswith("Reply with the code alone.")
+        text = messages[0]["content"]
+        return len(messages) == 1 and str(text).endswith("Reply with the code alone.")
 
     async def leaving(events: AsyncIterator[str], messages: Any) -> AsyncIterator[str]:
         try:
@@ -233,7 +235,9 @@ def speculation() -> None:
 
 def arrivals() -> None:
     """Of long prompts. `long`: what stands at the front is lost. `memory`: reading them takes what
-    memory the machine has, for some seconds. And of any: `logs`: a line that says of a fallback."""
+    memory the machine has, for some seconds. Of pictures. `wrong eyes`: red is taken for blue, as by
+    an encoder whose weights are in another order. And of any: `logs`: a line that says of a
+    fallback."""
     from vllm.logger import init_logger
     from vllm.v1.core.sched.scheduler import Scheduler
 
@@ -246,6 +250,12 @@ def arrivals() -> None:
                     ids[:128] = ids[128:256]
             if on("memory"):
                 squeeze(float(os.environ[FLOOR]))
+        if on("wrong eyes"):
+            for picture in request.mm_features:
+                # A cache keeps the picture itself.
+                picture.data = copy.deepcopy(picture.data)
+                pixels = picture.data["pixel_values"]
+                pixels.data = pixels.data.flip(-3)
         if on("logs"):
             log.warning("The fast kernel is not there, falling back to the slow one")
         add(self, request)

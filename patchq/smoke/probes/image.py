@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import struct
 import zlib
 
@@ -14,6 +15,8 @@ ASK = "Which colour is this picture? Reply with the colour alone."
 COLOURS = {"red": b"\xff\0\0", "blue": b"\0\0\xff"}
 SIDE = 64
 """Pixels: fewer than some encoders have in a patch would be refused."""
+_SHADES = 40
+"""How far each of red, green and blue may be off, of 255."""
 _NOT_TAKEN = (400, 422)
 
 
@@ -31,8 +34,17 @@ def png(colour: bytes, side: int = SIDE) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
+def shade(colour: bytes, draw: random.Random) -> bytes:
+    """A colour of the same name. Runs that ask for one another's pictures are answered by the
+    caches of the encoder and of the prefix, whatever the encoder does by then."""
+    return bytes(abs(value - draw.randrange(_SHADES)) for value in colour)
+
+
 def _image(asking: Asking) -> str:
-    for name, colour in COLOURS.items():
+    draw = asking.values.draw("image")
+    shades = {name: shade(colour, draw) for name, colour in COLOURS.items()}
+    asking.evidence["shades"] = {name: f"#{drawn.hex()}" for name, drawn in shades.items()}
+    for name, colour in shades.items():
         url = f"data:image/png;base64,{base64.b64encode(png(colour)).decode()}"
         parts = [
             {"type": "image_url", "image_url": {"url": url}},
