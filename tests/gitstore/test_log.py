@@ -153,3 +153,23 @@ def test_git_says_no(history: History) -> None:
         with pytest.raises(GitError):
             log.commits(store, "f" * 40, commit.id)
         assert log.lines(store, [broken], {b"x"}) == {}
+
+
+def test_many_commits_are_read_by_two_and_say_the_same(history: History) -> None:
+    numbers = range(2 * log._FEW)
+    history.commit("Start").write("a", b"").tag("v1")
+    for number in numbers:
+        history.commit(f"Line {number}").write("a", f"line {number}\n".encode())
+    history.commit("End").tag("v2")
+    history.save()
+    wanted = {f"line {number}".encode() for number in numbers}
+    with Store(history.path) as store:
+        found = log.commits(store, *ids(store, "v1", "v2"))
+        together = log.lines(store, found, wanted)
+        apart = {}
+        for each in found:
+            apart |= log.lines(store, [each], wanted)
+    assert list(together.items()) == list(apart.items())
+    assert found[-1].id not in together and len(together) == len(numbers)
+    last = Lines(added={b"line 63": 1}, removed={b"line 62": 1}, size=2)
+    assert together[found[-2].id] == last
