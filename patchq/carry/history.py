@@ -74,6 +74,8 @@ class Gatherer:
     doubts: Mapping[str, Signal] = field(default_factory=dict)
     retired: Sequence[Patch] = ()
     notes: tuple[str, ...] = ()
+    names: Mapping[bytes, bytes] = field(default_factory=dict)
+    """What upstream calls files now, with what the patches call them; known once it was asked."""
     _found: dict[str, Past] | None = None
 
     def but(self, doubts: Mapping[str, Signal]) -> Gatherer:
@@ -113,7 +115,7 @@ class Gatherer:
         gone = [(patch, changes_of.change(files_of(patch))) for patch in self.retired]
         every = [*changes.values(), *(change for _, change in gone)]
         paths = {path for each in every for path in each.paths}
-        names = moved(range_.commits, paths)
+        self.names = names = moved(range_.commits, paths)
         told = words.relevant(
             range_.commits,
             paths | names.keys(),

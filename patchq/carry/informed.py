@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from patchq.carry import checks, landings
@@ -10,11 +10,9 @@ from patchq.carry.causes import with_causes
 from patchq.carry.fold import Carried, Carry, Knowing
 from patchq.carry.history import Gatherer
 from patchq.carry.ranges import Range, Unreached, opened
-from patchq.carry.tracks import files_of
 from patchq.carry.workspace import Queue
 from patchq.gitstore.store import Store
 from patchq.judge.model import Signal
-from patchq.judge.moved import moved
 from patchq.progress import SILENT, Progress
 from patchq.queue import patch as patches
 from patchq.queue.patch import Patch
@@ -53,7 +51,7 @@ def informed(
             patches=tuple(_with(each, checked.get(each.patch.name)) for each in carry.patches),
         )
         if range_ is not None and not range_.failed:
-            carry = _shown(with_causes(store, carry, range_), range_)
+            carry = _shown(with_causes(store, carry, range_), range_, gatherer.names)
         why = found if not isinstance(found, Range) else found.failed
     return replace(carry, history=why, unseen=tuple(gatherer.notes))
 
@@ -106,7 +104,7 @@ def _with(carried: Carried, signal: Signal | None) -> Carried:
     return replace(carried, judgement=replace(carried.judgement, evidence=evidence))
 
 
-def _shown(carry: Carry, range_: Range) -> Carry:
+def _shown(carry: Carry, range_: Range, names: Mapping[bytes, bytes]) -> Carry:
     """With what upstream made of each patch that landed with changes."""
     taken = {
         each.patch.name: [signal.ref for signal in each.judgement.evidence if signal.ref]
@@ -116,9 +114,8 @@ def _shown(carry: Carry, range_: Range) -> Carry:
     }
     known = {each.id for each in range_.commits}
     commits = {name: next((r for r in refs if r in known), "") for name, refs in taken.items()}
-    paths = {file.path for each in carry.patches for file in files_of(each.patch)}
     wanted = {commit for commit in commits.values() if commit}
-    versions = landings.versions(range_, wanted, moved(range_.commits, paths))
+    versions = landings.versions(range_, wanted, names)
     return replace(
         carry,
         patches=tuple(

@@ -109,11 +109,13 @@ def held(files: Iterable[FileDiff], theirs: Iterable[bytes]) -> dict[bytes, floa
 def made(file: FileDiff, theirs: Iterable[FileDiff]) -> bool:
     """Whether upstream's diffs make all that a patch does to a file, line by line, in that file."""
     found: Counter[tuple[bytes, bytes]] = Counter()
+    modes = {file.old_mode}
     for each in theirs:
         if each.path == file.path:
             found.update(_signed(each))
+            modes.add(each.new_mode)
     mine = _signed(file)
-    return bool(mine) and mine <= found
+    return bool(mine) and mine <= found and file.new_mode in modes and not file.whole
 
 
 def _signed(file: FileDiff) -> Counter[tuple[bytes, bytes]]:

@@ -27,6 +27,8 @@ END = b"\0"
 _WORD = re.compile(r"[(\"'*]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[.,;:!?)\"'*]*")
 _CODE = re.compile(r"`+[^`]*`+|:[a-z]+:")
 _DOCUMENT = (b".md", b".rst")
+_SHORT = 10
+"""Lines; what says more says it for its own sake."""
 _FRAGMENT = re.compile(rb"[^./]+\.[a-z]+\.(?:md|rst)")
 _LEGAL = re.compile(rb"(?:^|/)(?:licen[cs]e|copying|notice|authors)[^/]*$", re.I)
 
@@ -140,8 +142,14 @@ def restated(known: Mapping[bytes, str], landings: Iterable[Told]) -> frozenset[
 
 
 def documents(files: Iterable[FileDiff]) -> frozenset[bytes]:
-    """The documents that a patch adds."""
-    return frozenset(file.path for file in files if file.added and file.path.endswith(_DOCUMENT))
+    """The documents that a patch adds, and that are no longer than a note."""
+    return frozenset(
+        file.path
+        for file in files
+        if file.added
+        and file.path.endswith(_DOCUMENT)
+        and sum(len(hunk.new) for hunk in file.hunks) <= _SHORT
+    )
 
 
 def _is_fragment(path: bytes) -> bool:

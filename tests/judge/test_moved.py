@@ -4,6 +4,8 @@ landing made all of a patch there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from patchq.gitstore.log import Commit
@@ -55,7 +57,11 @@ MOVE = [gone(b"a.yml"), come(b"b.yml")]
         ([[gone(b"a.yml", EMPTY), come(b"b.yml", EMPTY)]], {}),
         ([[gone(b"a.yml"), come(b"its.yml")]], {}),
         ([MOVE, [gone(b"b.yml")], [gone(b"its.yml"), come(b"b.yml")]], {}),
-        ([MOVE, [gone(b"b.yml", TWO)], [gone(b"c.yml"), come(b"b.yml")]], {b"b.yml": b"a.yml"}),
+        ([MOVE, [gone(b"b.yml", TWO)], [gone(b"c.yml"), come(b"b.yml")]], {}),
+        ([MOVE, [come(b"a.yml", TWO)]], {}),
+        ([MOVE, [come(b"a.yml", TWO)], [gone(b"a.yml", TWO), come(b"c.yml", TWO)]], {}),
+        ([MOVE, [gone(b"b.yml", TWO)]], {}),
+        ([[come(b"a.yml"), changed(b"c.yml")], MOVE], {}),
         ([[gone(b"other.yml"), come(b"b.yml")]], {}),
         ([[changed(b"a.yml"), come(b"b.yml")]], {}),
     ],
@@ -72,6 +78,10 @@ MOVE = [gone(b"a.yml"), come(b"b.yml")]
         "to a path of a patch",
         "two to one name",
         "a file of no patch to the name",
+        "another file of its first name",
+        "another file of its first name, which moves too",
+        "and taken away",
+        "new in the range",
         "a file of no patch",
         "copied",
     ],
@@ -108,6 +118,15 @@ def test_all_of_it_in_two_commits() -> None:
     halves = [diff("a.py", " before\n-knob = 0\n+else:\n"), diff("a.py", "+    knob = 1\n" * 2)]
     assert made(diff("a.py", MINE), halves)
     assert not made(diff("a.py", MINE), halves[1:])
+
+
+def test_all_of_it_and_its_mode() -> None:
+    text = diff("a.py", MINE)
+    runs = replace(text, new_mode="100755")
+    assert made(text, [runs])
+    assert made(runs, [runs])
+    assert not made(runs, [text])
+    assert not made(replace(text, whole=True), [text])
 
 
 def test_a_mode_is_no_line() -> None:

@@ -101,6 +101,19 @@ def test_in_what_is_not_known_to_be_that_file(upstream: History, queue: Queue, h
     assert queue.sync(code=4).column("action") == ["ask"]
 
 
+def test_in_a_file_that_moved_first_while_another_took_its_name(
+    upstream: History, queue: Queue
+) -> None:
+    """A copy that was made by two commits."""
+    start(upstream).commit("Call it ci.yml").move("main.yml", "ci.yml")
+    upstream.commit("Knobs (#7)").edit("ci.yml", LINE, KNOBS)
+    upstream.commit("Both").write("main.yml", START).tag("v2")
+    ours(upstream)
+    queue.start()
+
+    assert queue.sync().column("action") == ["keep"]
+
+
 def test_in_a_file_that_moved_first_and_taken_back(upstream: History, queue: Queue) -> None:
     start(upstream).commit("Call it ci.yml").move("main.yml", "ci.yml")
     upstream.commit("Knobs (#7)").edit("ci.yml", LINE, KNOBS)

@@ -226,6 +226,7 @@ def test_its_new_file_came_by_another_name(
     [
         (NOTE, b"Read ``knobs``.\n", NOTE, SAYS, True),
         (NOTE, b"Read ``knobs``.\n", NOTE, b"knobs = [1, 2]\n", False),
+        ("docs/knobs.md", b"``knobs = 1``\n" * 100, "docs/knobs.md", SAYS, False),
         ("changelog/7.trivial.rst", b"", "changelog/8.bugfix.rst", SAYS, True),
         ("changelog/7.trivial.rst", b"", "docs/8.bugfix.rst", SAYS, False),
         ("changelog/7.trivial.rst", b"", "changelog/index.rst", SAYS, False),
@@ -237,6 +238,7 @@ def test_its_new_file_came_by_another_name(
     ids=[
         "a note there",
         "no note there",
+        "all of the manual",
         "an empty note",
         "in another folder",
         "no note in its folder",
