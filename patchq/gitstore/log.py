@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from patchq.errors import PatchqError
@@ -23,6 +24,7 @@ _AT_ONCE = 2
 """Of git's processes that compare: more take no less time, for one thread reads what they say."""
 _FEW = 32
 """Commits that one of them compares sooner than a second one starts."""
+_DIFFS = ("diff-tree", "--stdin", "--root", "-r", "-p", "-U0", *PLAIN)
 _FORMAT = "%H%x01%P%x01%an%x01%cs%x01%B"
 _VERSION = b"3"
 
@@ -104,59 +106,59 @@ def lines(store: Store, chosen: Sequence[Commit], wanted: Collection[bytes]) -> 
     try:
         return _thawed(kept.read_bytes(), names)
     except (OSError, ValueError, LookupError, TypeError):
-        found = _shared(store, pairs, frozenset(names))
+        found = _read(store, pairs, frozenset(names))
         write(kept, _frozen(found, names))
         return found
-
-
-def _shared(
-    store: Store, pairs: Sequence[tuple[str, str]], wanted: frozenset[bytes]
-) -> dict[str, Lines]:
-    if len(pairs) < _FEW:
-        return _read(store, pairs, wanted)
-    # In turns: commits that lie beside one another are of a kind, and as large.
-    parts = [pairs[first::_AT_ONCE] for first in range(_AT_ONCE)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = dict(
-            each
-            for part in pool.map(lambda part: _read(store, part, wanted), parts)
-            for each in part.items()
-        )
-    return {oid: found[oid] for oid, _ in pairs if oid in found}  # git names no empty one
 
 
 def _read(
     store: Store, pairs: Sequence[tuple[str, str]], wanted: frozenset[bytes]
 ) -> dict[str, Lines]:
-    asked = "".join(f"{oid} {parent}".rstrip() + "\n" for oid, parent in pairs).encode()
-    args = ["diff-tree", "--stdin", "--root", "-r", "-p", "-U0", *PLAIN]
+    # In turns: commits that lie beside one another are of a kind, and as large.
+    count = _AT_ONCE if len(pairs) >= _FEW else 1
+    found: dict[str, Lines] = {}
+    # The streams end first, also at Ctrl-C: a thread that reads one waits for its end.
+    with ThreadPoolExecutor(count) as pool, ExitStack() as streams:
+        told = [
+            streams.enter_context(store.stream(_DIFFS, _asked(pairs[first::count])))
+            for first in range(count)
+        ]
+        for part in pool.map(lambda out: _counted(out, wanted), told):
+            found |= part
+    return {oid: found[oid] for oid, _ in pairs if oid in found}  # git names no empty one
+
+
+def _asked(pairs: Sequence[tuple[str, str]]) -> bytes:
+    return "".join(f"{oid} {parent}".rstrip() + "\n" for oid, parent in pairs).encode()
+
+
+def _counted(out: Iterable[bytes], wanted: frozenset[bytes]) -> dict[str, Lines]:
     found: dict[str, Lines] = {}
     oid = ""
     added: Counter[bytes] = Counter()
     removed: Counter[bytes] = Counter()
     size = 0
     inside = False
-    with store.stream(args, asked) as out:
-        for line in out:
-            sign = line[:1]
-            if inside and sign == b"+":
-                text = line[1:].rstrip()
-                size += bool(text)
-                if text in wanted:
-                    added[text] += 1
-            elif inside and sign == b"-":
-                text = line[1:].rstrip()
-                size += bool(text)
-                if text in wanted:
-                    removed[text] += 1
-            elif sign == b"@":
-                inside = True
-            elif line.startswith(b"diff --git "):
-                inside = False
-            elif len(line) == 41 and line[:40].isalnum():
-                found[oid] = Lines(added - removed, removed - added, size)
-                oid, inside = line[:40].decode(), False
-                added, removed, size = Counter(), Counter(), 0
+    for line in out:
+        sign = line[:1]
+        if inside and sign == b"+":
+            text = line[1:].rstrip()
+            size += bool(text)
+            if text in wanted:
+                added[text] += 1
+        elif inside and sign == b"-":
+            text = line[1:].rstrip()
+            size += bool(text)
+            if text in wanted:
+                removed[text] += 1
+        elif sign == b"@":
+            inside = True
+        elif line.startswith(b"diff --git "):
+            inside = False
+        elif len(line) == 41 and line[:40].isalnum():
+            found[oid] = Lines(added - removed, removed - added, size)
+            oid, inside = line[:40].decode(), False
+            added, removed, size = Counter(), Counter(), 0
     found[oid] = Lines(added - removed, removed - added, size)
     del found[""]
     return found

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -173,3 +178,27 @@ def test_many_commits_are_read_by_two_and_say_the_same(history: History) -> None
     assert found[-1].id not in together and len(together) == len(numbers)
     last = Lines(added={b"line 63": 1}, removed={b"line 62": 1}, size=2)
     assert together[found[-2].id] == last
+
+
+def test_ctrl_c_ends_what_is_read_side_by_side() -> None:
+    """SIGINT to this process alone: git would go on, and the threads with it."""
+    ended = []
+
+    class Endless:
+        @contextmanager
+        def stream(self, args: Sequence[str], input: bytes) -> Iterator[BinaryIO]:
+            reading, writing = os.pipe()
+            with os.fdopen(reading, "rb") as out:
+                try:
+                    yield out
+                except BaseException:
+                    os.close(writing)  # as it is when git is killed
+                    ended.append(input)
+                    raise
+
+    pairs = [(f"{number:040x}", "") for number in range(log._FEW)]
+    press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    with pytest.raises(KeyboardInterrupt):
+        log._read(Endless(), pairs, frozenset())  # type: ignore[arg-type]
+    assert len(ended) == 2 and sum(each.count(b"\n") for each in ended) == log._FEW
