@@ -2,7 +2,7 @@
 
     python -m tests.bench.soak [--url URL] [--rounds 60] [OPTION]...
 
-Without --url the model that is trained to answer (tests/support/answering.py) is served by real
+Without --url the model that is made to answer (tests/support/answering.py) is served by real
 vLLM with the series, on the CPU. What else is given goes to `patchq smoke`, whose exit status this
 has.
 """

@@ -1,6 +1,6 @@
 """What models said, with and without loops (spin_said.json; made by spin_record.py).
 
-Half 0: the tiny models that are trained here (tests/support/answering.py). Half 1: SmolLM2.
+Half 0: tiny models that were trained to answer the probes. Half 1: SmolLM2.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ ANSWERS = (
     # The thought says the stop string: without this the stock behaviour fails `stop-in-thought`.
     *("--reasoning-config", json.dumps({"no_stop_in_reasoning": True})),
 )
-"""For the model that is trained to answer the probes (tests/support/answering.py)."""
+"""For the model that answers the probes (tests/support/answering.py)."""
 GUARDED_ANSWERS = (*_ANSWERS, *SPIN_FLAGS)
 """The same, and with what ends a thought that goes round."""
 

@@ -39,7 +39,7 @@ PINS = f"""
 name = "tiny"
 repository = "someone/tiny"
 revision = "{COMMIT}"
-why = "it was trained for the probes"
+why = "it was made for the probes"
 
 [[template]]
 name = "answers"

@@ -54,6 +54,8 @@ def models(python: Path) -> Models:
     digest = hashlib.sha256()
     for name in _MADE_FROM:
         digest.update((ROOT / name).read_bytes())
+    made_by = python.parents[2] / "made-from"  # transformers writes the settings
+    digest.update(made_by.read_bytes() if made_by.exists() else b"")
     home = ROOT / "build" / "runner"
     folder = home / f"answering-{digest.hexdigest()[:16]}"
     with FileLock(home / "answering.lock"):

@@ -12,6 +12,7 @@ This file is also the program that is kept.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import gc
@@ -33,6 +34,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 _NUMBER = 8
+_PATIENCE_S = 240
+"""With its import of vLLM, on a machine that does other things."""
 _OWN = {"HOME", "TMPDIR", "VLLM_HOST_IP", "GLOO_SOCKET_IFNAME"}
 """Read when it is needed, not at import."""
 _NEW_NETWORK = 0x40000000
@@ -65,7 +68,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -125,20 +129,26 @@ class _Kept:
 
     def _end(self) -> None:
         self._line.close()
-        self._process.wait()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
         self._own.cleanup()
 
     def start(self, call: Mapping[str, Any], output: BinaryIO) -> tuple[int, socket.socket]:
         """The process id, and where it comes how it ended."""
         told = json.dumps(call).encode()
         ended, its = socket.socketpair()
+        ended.settimeout(_PATIENCE_S)
         with its:
             head = len(told).to_bytes(_NUMBER, "big")
             socket.send_fds(self._line, [head], [output.fileno(), its.fileno()])
         self._line.sendall(told)
         try:
-            return _number(ended), ended
-        except AssertionError as error:
+            pid = _number(ended)
+            ended.settimeout(None)
+            return pid, ended
+        except (AssertionError, TimeoutError) as error:
             error.add_note(self._log.read_text(encoding="utf-8", errors="replace")[-3000:])
             raise
 
