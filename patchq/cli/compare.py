@@ -41,7 +41,7 @@ def command(
     tokens: Tokens = 128,
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", min=1, help="Of A, B, B, A.")
-    ] = 24,
+    ] = 32,
     warmup: Warmup = 1,
     seed: Seed = 0,
     patience: Patience = 600.0,

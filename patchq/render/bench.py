@@ -146,7 +146,8 @@ def compared(found: Comparison) -> RenderableType:
     if found.verdict == "inconclusive":
         parts += map(text, found.doubts)
     elif found.verdict == "same" and (open_ := _unsettled(found)):
-        parts.append(text(f"by the wall time of all together; by itself not judged: {open_}"))
+        whose = "all together" if found.totals else "what was asked"
+        parts.append(text(f"by the wall time of {whose}; by itself not judged: {open_}"))
     return Group(*parts)
 
 

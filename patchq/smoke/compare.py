@@ -74,18 +74,22 @@ class Comparison:
         verdicts = {each.verdict for each in self.judged}
         if "worse" in verdicts:
             return "worse"
-        if not self.whole or self.missing or self.doubts:
+        if self.doubts:
             return "inconclusive"
         return "better" if "better" in verdicts else "same"
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why it cannot be called the same, in words: the wall time of all together is not judged,
-        or another figure lies too low for that without being shown to be worse."""
+        """What else there is to say where it is not worse and cannot be called the same: not all
+        was measured, the wall time of all together is not judged, or another figure lies too low
+        for that without being shown to be worse."""
+        told = [] if self.whole else ["not all was measured"]
+        if self.missing:
+            told.append(f"not measured on both sides: {', '.join(self.missing)}")
         mains = [each for each in self.totals or self.findings if each.metric == "wall"]
         if not mains:
-            return ("in no round all cells have a wall time",)
-        told = [f"{_name(each)}: {each.says}" for each in mains if each.verdict == "inconclusive"]
+            told.append("no wall time was measured on both sides")
+        told += [f"{_name(each)}: {each.says}" for each in mains if each.verdict == "inconclusive"]
         return (*told, *(_seems(each) for each in self.judged if each not in mains and _low(each)))
 
     @property
@@ -155,8 +159,12 @@ def compare(
         f"{cell.name} {metric}"
         for cell, metric in sorted(set(first) ^ set(second), key=lambda key: (key[0].name, key[1]))
     ]
-    totals, margin = [], min(margins[cell.kind] for cell, _ in keys)
+    totals = []
     for metric, rounds in summed[0].items():
+        # Where each cell is as much slower as its own margin allows, the total is so by this.
+        margin = statistics.geometric_mean(
+            margins[cell.kind] for cell, its in keys if its == metric
+        )
         found = _effect(rounds, summed[1][metric], together, of_totals)
         if found is not None:
             totals.append(Total(metric, found, margin, *judge(found, margin)))

@@ -133,7 +133,7 @@ def _compare(rules: Rules, expected: Expected, found: Found) -> Iterator[Finding
         if each.verdict == compare.verdict
     ]
     if compare.verdict == "inconclusive":
-        bad = list(compare.doubts)
+        bad = list(compare.doubts) or bad
     of = ", ".join(bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
     state: State = "unfinished" if compare.verdict == "inconclusive" else "failed"
     yield Finding("compare.verdict", state, says + (f": {of}" if of else ""))
