@@ -207,7 +207,7 @@ def standins(homes: Sequence[Path]) -> Mapping[int, str]:
     return found
 
 
-def eventually(true: object, within: float = 30) -> bool:
+def eventually(true: object, within: float = 120) -> bool:
     """Whether `true()` becomes so, within a time that is ample."""
     assert callable(true)
     until = time.monotonic() + within
