@@ -142,13 +142,13 @@ def restated(known: Mapping[bytes, str], landings: Iterable[Told]) -> frozenset[
 
 
 def documents(files: Iterable[FileDiff]) -> frozenset[bytes]:
-    """The documents that a patch adds, and that are no longer than a note."""
+    """The documents that a patch adds, and that are named as a note is or no longer than one."""
     return frozenset(
         file.path
         for file in files
         if file.added
         and file.path.endswith(_DOCUMENT)
-        and sum(len(hunk.new) for hunk in file.hunks) <= _SHORT
+        and (_is_fragment(file.path) or sum(len(h.new) for h in file.hunks) <= _SHORT)
     )
 
 

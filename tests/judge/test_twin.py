@@ -195,7 +195,8 @@ def test_an_empty_note_among_others() -> None:
 def test_documents() -> None:
     files = [new("docs/7.rst", "Fixed."), new("knobs.py", "knobs = 1"), diff("a.md", "-1\n+2\n")]
     long = new("docs/knobs.rst", *(f"knob_{number} = {number}" for number in range(11)))
-    assert documents([*files, long]) == {b"docs/7.rst"}
+    note = new("news/7.feature.rst", *(f"knob_{number} = {number}" for number in range(11)))
+    assert documents([*files, long, note]) == {b"docs/7.rst", b"news/7.feature.rst"}
 
 
 TORN = FileSeen(b"a.py", b"a.py", "conflict", kind="content")
