@@ -136,15 +136,12 @@ def compared(found: Comparison) -> RenderableType:
     from patchq.render.console import text
 
     parts: list[RenderableType] = [text(_head(found.a)), text(_head(found.b)), judged(found)]
-    if found.missing:
-        parts.append(text(f"not measured on both sides: {', '.join(found.missing)}"))
-    if not found.whole:
-        parts.append(text("not all was measured: of some requests there are no figures"))
+    parts += map(text, found.gaps)
     if not found.interleaved:
         parts.append(text("not measured in turns: a drift of the machine is in these figures"))
     parts.append(text(f"B is {_SAYS[found.verdict]}", STYLES[found.verdict]))
     if found.verdict == "inconclusive":
-        parts += map(text, found.doubts)
+        parts += map(text, found.doubts[len(found.gaps) :])
     elif found.verdict == "same" and (open_ := _unsettled(found)):
         whose = "all together" if found.totals else "what was asked"
         parts.append(text(f"by the wall time of {whose}; by itself not judged: {open_}"))

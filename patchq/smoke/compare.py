@@ -79,13 +79,19 @@ class Comparison:
         return "better" if "better" in verdicts else "same"
 
     @property
+    def gaps(self) -> tuple[str, ...]:
+        """What was not measured, in words."""
+        told = () if self.whole else ("not all was measured",)
+        if not self.missing:
+            return told
+        return (*told, f"not measured on both sides: {', '.join(self.missing)}")
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """What else there is to say where it is not worse and cannot be called the same: not all
         was measured, the wall time of all together is not judged, or another figure lies too low
         for that without being shown to be worse."""
-        told = [] if self.whole else ["not all was measured"]
-        if self.missing:
-            told.append(f"not measured on both sides: {', '.join(self.missing)}")
+        told = list(self.gaps)
         mains = [each for each in self.totals or self.findings if each.metric == "wall"]
         if not mains:
             told.append("no wall time was measured on both sides")

@@ -16,7 +16,8 @@ import pytest
 from tests.build import wheels
 from tests.support import shelf
 from tests.support.fleet import eventually, standins
-from tests.support.press import HERE, SCRIPT, Press
+from tests.support.here import CLUSTER
+from tests.support.press import SCRIPT, Press
 from tests.upstream.conftest import Site
 
 NOBODY = "nobody"
@@ -107,7 +108,7 @@ def test_somebody_with_nothing_gets_a_server_goes_back_and_leaves(
     helper = wheels.plain(packages, "helper", "1.0", {"helper.py": b"print('helps')\n"})
     lock = shelf.line("helper", "1.0", helper)
     port, master = press.ports
-    cluster = HERE.format(port=port, master=master, python="")
+    cluster = CLUSTER.format(port=port, master=master, python="")
     (place / "here.toml").write_text(cluster.replace('python = ""\n', ""))
     for number in (1, 2):
         press.whole(number, ours, lock)

@@ -313,6 +313,18 @@ def test_why_it_is_not_judged_is_said() -> None:
     ]
 
 
+def test_what_was_not_measured_is_said_once() -> None:
+    bench = made()
+    less = tuple(v for v in bench.visits if not (v.side == 1 and v.cell.kind == "prose"))
+    lines = shown(replace(bench, visits=less, stopped="the server went away"))
+    assert lines[-1] == "B is not judged"
+    cells = ", ".join(f"prose 64 x1 cold {metric}" for metric in ("decode", "ttft", "wall"))
+    assert [line for line in lines if "measured" in line] == [
+        "not all was measured",
+        f"not measured on both sides: {cells}",
+    ]
+
+
 def shown(bench: Bench) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=200, color_system=None).print(compared(compare((bench, 0), (bench, 1))))

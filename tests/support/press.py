@@ -14,6 +14,7 @@ from patchq.gitstore.objects import blob_id
 from patchq.release import bundle, manifest, own, parts, sign, sums
 from patchq.release.manifest import Asset, Base, GateIs, Manifest, ModelIs, TargetIs
 from patchq.release.withdraw import MARKER, Withdrawal, write
+from tests.support import here
 from tests.support.fleet import PYTHON, Fleet, standin_wheel
 from tests.support.sshd import free_port
 from tests.upstream.conftest import Site
@@ -27,17 +28,6 @@ served_name = "{name}"
 enforce-eager = true
 [limits]
 ready = 60
-"""
-HERE = """\
-target = "cpu"
-port = {port}
-master_port = {master}
-[[node]]
-name = "here"
-rank = 0
-address = "127.0.0.1"
-device = "lo"
-python = "{python}"
 """
 MODEL = ModelIs(kind="model", name="tiny", repository="someone/tiny", revision=COMMIT[:8])
 
@@ -160,7 +150,7 @@ class Press:
         """The file of a cluster that is this machine, with an environment that is there."""
         path = self.folder.parent / "here.toml"
         port, master = self.ports
-        path.write_text(HERE.format(port=port, master=master, python=python))
+        path.write_text(here.CLUSTER.format(port=port, master=master, python=python))
         return path
 
     def fleet(self, nodes: Fleet) -> Path:
